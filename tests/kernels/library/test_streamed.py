@@ -1,15 +1,17 @@
-"""Row kernels from HBM to HBM on golden, against float64."""
+"""Row kernels from HBM to HBM on golden, against float64; largest elements of rows and their indices."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.library.topk import topk
+from neuroncore_rtl.kernels.program import Program, Rows
 from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import kernels, workbench
 from tests.kernels.library.attention import attention
 from tests.kernels.running import hbm_after, read_values, run_ordered
@@ -17,7 +19,6 @@ from tests.kernels.running import hbm_after, read_values, run_ordered
 SEED = 31
 TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
-
 
 PLACE = 2.0**-24  # half an ulp of FP32 at 1: the relative error bound of one rounding
 
@@ -76,3 +77,35 @@ def test_attention_is_two_products_and_a_softmax(rng, config):
     image, out, expected = attention(rng, config, queries=21, keys=37, width=10)
     # Weights are BF16, with up to 37 values each.
     np.testing.assert_allclose(read_values(out, run_ordered(image, rng).hbm), expected, atol=2**-7)
+
+
+INFINITE = float("inf")
+
+
+def find_largest(x, k, fmt, rng):
+    program = Program(TINY)
+    source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
+    places = program.space.hbm("places", INT32, (len(x), k))
+    streamed(program, topk, [values, places], [source])
+    hbm = hbm_after(program, [(source, encode(x, fmt))], rng)
+    return read_values(values, hbm), places.elements(hbm).view(np.int32)
+
+
+@pytest.mark.parametrize("k", (8, 16, 24))
+@pytest.mark.parametrize("fmt", (FP32, BF16), ids=("fp32", "bf16"))
+def test_no_place_is_named_twice(k, fmt, rng):
+    x = np.round(rng.normal(0, 3, (9, 24)))
+    for row, count in enumerate((0, 1, 7, 12, 20, 24)):
+        x[row, rng.permutation(24)[:count]] = -INFINITE
+    x[6], x[7, ::2], x[8, 3:20] = 2.0, INFINITE, INFINITE
+    x[7, 1::4] = -INFINITE
+    values, places = find_largest(x, k, fmt, rng)
+    order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    assert np.array_equal(places, order) and np.array_equal(values, np.take_along_axis(x, order, 1))
+
+
+def test_of_eight_elements_nothing_is_copied():
+    program = Program(TINY)
+    x, values = (program.space.sbuf(name, FP32, (n,), kept=True) for name, n in (("x", 20), ("values", 8)))
+    topk(program, Rows((values,)), Rows((program.space.sbuf("places", INT32, (8,), kept=True),)), Rows((x,)))
+    assert [entry.instruction.name for entry in program.entries] == ["MAX8", "FIND_INDEX8"]

@@ -17,7 +17,6 @@ LAYERS = load()
 IMAGES, _ = held_out()
 WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
 
-
 classifier_of = cache(network.Classifier)
 
 

@@ -25,7 +25,6 @@ from neuroncore_rtl.spec.isa.collective import Group
 SIZE = 4
 WRONG = (None, 3, "x", np.zeros((SIZE, SIZE)), [3], object())
 
-
 METHODS = {
     getattr(one, name): one
     for one in (Allocator, Program, Tensor, HbmTensor, Rows)
