@@ -17,7 +17,6 @@ SMALLEST = Config(rows=2, columns=2)  # machine for Icarus, which is slow
 
 IMAGE = 1 << 13
 
-
 BOTH = ElementwiseDevice(config=SHARED)
 
 

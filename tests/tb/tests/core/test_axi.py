@@ -1,4 +1,4 @@
-"""HBM model, arbiter and HBM's users against cocotbext-axi."""
+"""HBM model, arbiter, HBM's users and the core's control port against cocotbext-axi."""
 
 import json
 import random
@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.memory.dma import dma_copy
+from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
 from neuroncore_rtl.hdl.queue import boot, fetch
 from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.run.harness.hbm import Hbm, read_memory, write_memory
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.spec import formats, isa, memory_map
-from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.tests.core import axi
+from neuroncore_rtl.spec import host_map as at
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.tb.tests.core import axi, axi_lite
 
 SEED = 5
 
@@ -151,3 +154,26 @@ def test_units_use_a_ram(pause, tmp_path):
     assert {int(number): word for number, word in found["loaded"].items()} == loaded
     assert [[int(record, 16) for record in of_queue] for of_queue in found["records"]] == records
     assert (np.fromfile(tmp_path / "after", np.uint8) == memory).all()
+
+
+CONFIG = PRESETS["tiny"]
+
+
+@cache
+def control_bench(sim: str) -> simulation.Build:
+    return simulation.build(axi_lite.control_design(CONFIG), sim)
+
+
+def there() -> dict[int, int]:
+    values = {register.offset: 0 for register in at.HOST_REGISTERS}
+    parameters = at.parameter_values(CONFIG)
+    values |= {at.IDENTITY.offset: at.HOST_MAGIC, at.VERSION.offset: at.HOST_VERSION}
+    values[at.PARAMETER_COUNT.offset] = len(parameters)
+    values |= {at.PARAMETER_WORDS + 4 * n: value for n, value in enumerate(parameters.values())}
+    counters = range(len(layout_places(core_counters(CONFIG))))
+    return values | {at.counter_offset(number) + half: 0 for number in counters for half in (0, 4)}
+
+
+@pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
+def test_control_port(sim, pause):
+    axi.run_axi(control_bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

@@ -71,7 +71,6 @@ BODY = f"""
         end
 """
 
-
 BROKEN = faulty(FabricDevice(instance=RING), r"link_node_[0-9_]+", ports=PORTS, body=BODY)
 """A ring with all faults built in."""
 
