@@ -14,6 +14,8 @@ BF16 = ml_dtypes.bfloat16
 TYPES = {"float32": np.float32, "bfloat16": BF16}
 
 WRITTEN = "must be used before this tensor or an operand is written"
+READ = "a loop that reads the copy .* must not write it"
+LATER = "must not be used or written in a loop that began later"
 
 HEAD = """
 a = nl.load(x)
@@ -22,59 +24,39 @@ narrow = nl.ndarray(x.shape, dtype=nl.bfloat16)
 """
 
 
+ASSIGNED = {
+    "added to": ("w = a + 1; y[...] = w; w += 100", "y", X + 1),
+    "sum": ("w = a + 1; y[...] = w; w += 100", "w", X + 101),
+    "written": ("w = a + 1; y[...] = w; w[...] = 0", "y", X + 1),
+    "written in part": ("w = a + 1; y[...] = w; w[:, 0:4] = 0", "w", (X + 1) * (np.arange(8) > 3)),
+    "destination": ("w = a + 1; y[...] = w; nisa.dma_copy(dst=w, src=a)", "y", X + 1),
+    "written where a mask holds": ("w = a + 1; y[...] = w; w[...] = nl.copy(a, mask=nl.arange(8)[None, :] < 4)", "w",
+                                   X + (np.arange(8) > 3)),
+    "result of a mask": ("y[...] = 7; w = nl.copy(a, mask=nl.arange(8)[None, :] < 4); y[...] = w", "y + w",
+                         X + np.where(np.arange(8) < 4, X, 7 - X)),
+    "place written again": ("w = a + 1; y[...] = w; y[...] = a", "w", X + 1),
+    "place and operand written": ("w = a + 1; y[...] = w; a[...] = 0; y[...] = 0", "w", X + 1),
+    "two": ("w = a + 1; y[...] = w; y[...] = 0; u = a + 2; a[...] = u; a[...] = 0", "w + u", 2 * X + 3),
+    "place written in part": ("w = a + 1; y[...] = w; y[:, 0:1] = a[:, 7:8]", "w", X + 1),
+    "place written as bytes": ("w = a + 1; y[...] = w; y.view(nl.uint8)[:, 28:32] = 0", "w", X + 1),
+    "part of a result": ("w = a + 1; y[:, 0:8] = w", "w[:, 2:4] * 2", 2 * X[:, 2:4] + 2),
+    "again": ("w = a * 3; z = nl.copy(a); z[...] = w; w[...] = w * 2; z[...] = w", "z", 6 * X),
+    "added in memory": ("w = a + 1; y[...] = w; nisa.dma_copy(dst=w, src=a, dst_rmw_op=nl.add)", "w - y", X),
+    "second destination": ("w = nl.copy(a, dtype=nl.uint32); z = nl.ndarray((4, 8), dtype=nl.uint32); z[...] = w; "
+                           "v = nisa.max8(src=a); nisa.nc_match_replace8(data=a, vals=v, imm=0.0, dst_idx=w)",
+                           "w + 10 * z", 10 * X + np.arange(7, -1, -1)),
+    "registers": ("r = nisa.register_alloc(2); u = a + nl.broadcast_to(r.word, (4, 1)); nisa.register_move(r, 5); "
+                  "v = a + nl.broadcast_to(r.word, (4, 1))", "u * 10 + v", 11 * X + 25),
+    "bits": ("w = a * 2; y[...] = w", "w.view(nl.int32)", (2 * X).view(np.int32)),
+    "other bits of itself": ("y.view(nl.int32)[...] = a", "y.view(nl.int32)", X.astype(np.int32)),
+    "broadcast added to": ("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "b", X[:1] + 1 + 0 * X),
+    "source of a broadcast": ("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "a", X),
+}  # fmt: skip
+"""By what happens to a result or its place: the lines, what is stored, and its values."""
+
+
 @pytest.mark.parametrize("on", ["golden", "rtl"])
-@pytest.mark.parametrize(
-    ("lines", "stores", "expected"),
-    [
-        pytest.param("w = a + 1; y[...] = w; w += 100", "y", X + 1, id="added to"),
-        pytest.param("w = a + 1; y[...] = w; w += 100", "w", X + 101, id="sum"),
-        pytest.param("w = a + 1; y[...] = w; w[...] = 0", "y", X + 1, id="written"),
-        pytest.param("w = a + 1; y[...] = w; w[:, 0:4] = 0", "w", (X + 1) * (np.arange(8) > 3), id="written in part"),
-        pytest.param("w = a + 1; y[...] = w; nisa.dma_copy(dst=w, src=a)", "y", X + 1, id="destination"),
-        pytest.param(
-            "w = a + 1; y[...] = w; w[...] = nl.copy(a, mask=nl.arange(8)[None, :] < 4)",
-            "w",
-            X + (np.arange(8) > 3),
-            id="written where a mask holds",
-        ),
-        pytest.param(
-            "y[...] = 7; w = nl.copy(a, mask=nl.arange(8)[None, :] < 4); y[...] = w",
-            "y + w",
-            X + np.where(np.arange(8) < 4, X, 7 - X),
-            id="result of a mask",
-        ),
-        pytest.param("w = a + 1; y[...] = w; y[...] = a", "w", X + 1, id="place written again"),
-        pytest.param("w = a + 1; y[...] = w; a[...] = 0; y[...] = 0", "w", X + 1, id="place and operand written"),
-        pytest.param(
-            "w = a + 1; y[...] = w; y[...] = 0; u = a + 2; a[...] = u; a[...] = 0", "w + u", 2 * X + 3, id="two"
-        ),
-        pytest.param("w = a + 1; y[...] = w; y[:, 0:1] = a[:, 7:8]", "w", X + 1, id="place written in part"),
-        pytest.param("w = a + 1; y[...] = w; y.view(nl.uint8)[:, 28:32] = 0", "w", X + 1, id="place written as bytes"),
-        pytest.param("w = a + 1; y[:, 0:8] = w", "w[:, 2:4] * 2", 2 * X[:, 2:4] + 2, id="part of a result"),
-        pytest.param("w = a * 3; z = nl.copy(a); z[...] = w; w[...] = w * 2; z[...] = w", "z", 6 * X, id="again"),
-        pytest.param(
-            "w = a + 1; y[...] = w; nisa.dma_copy(dst=w, src=a, dst_rmw_op=nl.add)", "w - y", X, id="added in memory"
-        ),
-        pytest.param(
-            "w = nl.copy(a, dtype=nl.uint32); z = nl.ndarray((4, 8), dtype=nl.uint32); z[...] = w; "
-            "v = nisa.max8(src=a); nisa.nc_match_replace8(data=a, vals=v, imm=0.0, dst_idx=w)",
-            "w + 10 * z",
-            10 * X + np.arange(7, -1, -1),
-            id="second destination",
-        ),
-        pytest.param(
-            "r = nisa.register_alloc(2); u = a + nl.broadcast_to(r.word, (4, 1)); nisa.register_move(r, 5); "
-            "v = a + nl.broadcast_to(r.word, (4, 1))",
-            "u * 10 + v",
-            11 * X + 25,
-            id="registers",
-        ),
-        pytest.param("w = a * 2; y[...] = w", "w.view(nl.int32)", (2 * X).view(np.int32), id="bits"),
-        pytest.param("y.view(nl.int32)[...] = a", "y.view(nl.int32)", X.astype(np.int32), id="other bits of itself"),
-        pytest.param("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "b", X[:1] + 1 + 0 * X, id="broadcast added to"),
-        pytest.param("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "a", X, id="source of a broadcast"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "stores", "expected"), ASSIGNED.values(), ids=ASSIGNED)
 def test_a_result_and_the_tensor_it_was_assigned_to_are_two(tmp_path, on, lines, stores, expected):
     out = f"{expected.shape}, {'nl.int32' if expected.dtype == np.int32 else 'x.dtype'}"
     kernel = write_kernel(tmp_path, HEAD + lines.replace("; ", "\n"), older=True, out=out, stores=stores)
@@ -136,20 +118,10 @@ for k in range(2):
 @pytest.mark.parametrize(
     ("before", "body", "stores", "message"),
     [
-        ("w = a + 1; y[...] = w", "y[...] = y + w", "y", "must not be used or written in a loop that began later"),
-        ("w = a + 1; y[...] = w", "w[...] = nl.copy(a)", "w", "must not be used or written in a loop that began later"),
-        (
-            "b = nl.broadcast_to(a[0:1], (4, 8))",
-            "a[...] = b + 1",
-            "a",
-            "a loop that reads the copy .* must not write it",
-        ),
-        (
-            "b = nl.broadcast_to(a[0:1], (4, 8))",
-            "b += 1",
-            "b",
-            "must not be used or written in a loop that began later",
-        ),
+        ("w = a + 1; y[...] = w", "y[...] = y + w", "y", LATER),
+        ("w = a + 1; y[...] = w", "w[...] = nl.copy(a)", "w", LATER),
+        ("b = nl.broadcast_to(a[0:1], (4, 8))", "a[...] = b + 1", "a", READ),
+        ("b = nl.broadcast_to(a[0:1], (4, 8))", "b += 1", "b", LATER),
         ("n = nl.ndarray((4, 1), dtype=nl.bfloat16)", "w = nl.load(x.select(1, i)); n[...] = w", "w", WRITTEN),
     ],
 )
