@@ -1,7 +1,7 @@
 """Comparison of a unit's results with golden, and with the expected results of a vector file."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +9,12 @@ import numpy as np
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.player import Playable, PlayerDevice, PlayerWork
 from neuroncore_rtl.run.job import DeviceJob
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
-__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "options", "used_settings"]
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "interleave", "options", "played_jobs", "played_rows"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """A few seconds in either simulator."""
@@ -71,16 +73,6 @@ def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """Verdict on the results of cases, with table rows and failures other than mismatches for the report."""
-
-    compared: int
-    mismatches: int
-    rows: dict[str, object]
-    failures: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Cases to play through a unit, and golden's results to compare with.
 
@@ -101,7 +93,7 @@ class Comparison:
         doing = f"playing {len(self.cases):,} cases"
         return DeviceJob(on=PlayerDevice(self.unit, mutate), load=work, doing=doing, subject=self)
 
-    def verdict(self, outcome: Outcome) -> Verdict:
+    def verdict(self, outcome: Outcome) -> Report:
         results, unknown = outcome.memories["results"], outcome.memories["unknown"]
         failures = []
         if len(results) != len(self.cases):
@@ -120,7 +112,7 @@ class Comparison:
         if wrong:
             failures.append(f"{wrong:,} of {expected:,} results differ from EXPECTED")
         counts = np.bincount(self.cases.formats[:compared], minlength=len(FORMATS))
-        return Verdict(
+        return Report(
             compared=compared,
             mismatches=mismatches,
             rows={
@@ -128,7 +120,7 @@ class Comparison:
                 "differ_from_golden": mismatches,
                 **({"compared_with_expected": expected, "differ_from_expected": wrong} if self.file else {}),
             },
-            failures=tuple(failures),
+            failures=failures,
         )
 
     def _print(self, results: np.ndarray, differs: np.ndarray, unexpected: np.ndarray) -> None:
@@ -148,25 +140,32 @@ class Comparison:
                 print(f"{where}: RTL {got}, golden {self.golden[case]:0{digits}x}")
 
 
-def cases_of(
-    settings: Settings, read: Callable[[Path], Cases], draw: Callable[..., Cases], formats: Iterable[Format]
-) -> Cases:
-    """Return the cases of VECTORS by `read`, or `count` random cases of the given formats by `draw`."""
+def played_jobs(
+    settings: Settings,
+    read: Callable[[Path], Cases],
+    draw: Callable[..., Cases],
+    compare: Callable[..., Comparison],
+    formats: Iterable[Format],
+) -> Iterator[DeviceJob]:
+    """Yield the job of the cases of VECTORS by `read`, or of `count` random cases of the given formats by `draw`."""
     if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
             if settings.values[name] is not None:
                 raise UsageError(f"{name} must not be given with VECTORS: it chooses random cases")
-        return read(settings.vectors)
-    count = settings.count or DEFAULT_COUNT[settings.sim]
-    return draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count)
+        cases = read(settings.vectors)
+    else:
+        chosen = [fmt for fmt in formats if settings.dtype in (None, fmt.name)]
+        cases = draw(chosen, count=settings.count or DEFAULT_COUNT[settings.sim])
+    yield compare(cases, file=settings.vectors).job()
 
 
-def used_settings(settings: Settings, own: str, drawn: Sequence[str] = ()) -> dict[str, object]:
-    """Return the settings to report: `own`, the unit's parameter; and `drawn`, unless the cases are from a file."""
-    values = settings.values
+def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Report:
+    """Return the report of a job of cases; it has the settings `own` of the unit, and `drawn` of random cases."""
+    (result,), values = results, settings.values
     if settings.vectors is not None:
         used = {"VECTORS": str(settings.vectors)}
     else:
         used = {name: values[name] for name in ("DTYPE", *drawn, "SEED")}
         used |= {"COUNT": settings.count or DEFAULT_COUNT[settings.sim]}
-    return used | {name: values[name] for name in (own, "SIM")}
+    used |= {name: values[name] for name in (own, "SIM")}
+    return replace(result.job.subject.verdict(result.outcome), settings=used)

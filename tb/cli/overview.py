@@ -46,8 +46,7 @@ GROUPS = {
         "kernels.backward": "linear_backward layernorm_backward attention_backward encoder_backward embedding",
     },
     "engines": {
-        "engines.vector": "vector",
-        "engines.activation": "activation",
+        "engines.instructions": "vector activation",
         "engines.timing": "timing",
         "kernels.sr": "sr",
     },

@@ -92,7 +92,7 @@ def reference(name: str, z) -> np.ndarray:
         return _FUNCTIONS[name](_float64(), np.asarray(z, np.float64), _SLOPE)
 
 
-def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:
-    """Return f(z) to `DIGITS` digits; `alpha` is the slope of the leaky functions."""
+def exact(name: str, z: float) -> mpmath.mpf:
+    """Return f(z) to `DIGITS` digits."""
     with mp.workdps(DIGITS):
-        return mpf(_FUNCTIONS[name](_MPMATH, mpf(float(z)), mpf(alpha)))
+        return mpf(_FUNCTIONS[name](_MPMATH, mpf(float(z)), mpf(float(_SLOPE))))

@@ -23,7 +23,6 @@ from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
-from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
@@ -112,7 +111,7 @@ def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Compari
 
 def _jobs(settings: Settings) -> Jobs:
     draw, played = partial(random_cases, settings.seed), partial(compare, mac_latency=settings.mac_latency)
-    return played_jobs(settings, read_mac, draw, played, FORMATS_PLAYED)
+    return comparison.played_jobs(settings, read_mac, draw, played, FORMATS_PLAYED)
 
 
 _STAGES, _RANGE = "pipeline stages of the multiply-accumulate", Config.RANGES["mac_latency"]
@@ -123,6 +122,6 @@ TEST = Scenario(
     summary="edge decoders and multiply-accumulate against golden, on random cases or a vector file",
     options=comparison.options(FORMATS_PLAYED, MAC_LAYOUT, _LATENCY),
     jobs=_jobs,
-    rows=partial(played_rows, own="MAC_LATENCY"),
+    rows=partial(comparison.played_rows, own="MAC_LATENCY"),
     timed=False,
 )

@@ -15,7 +15,6 @@ from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
-from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
@@ -69,7 +68,7 @@ def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
 def _jobs(settings: Settings) -> Jobs:
     modes = MODES if settings.round == _BOTH else (settings.round,)
     draw, played = partial(random_cases, settings.seed, modes=modes), partial(compare, latency=settings.latency)
-    return played_jobs(settings, read_round, draw, played, FORMATS.values())
+    return comparison.played_jobs(settings, read_round, draw, played, FORMATS.values())
 
 
 _ROUND = choice("ROUND", _BOTH, "rounding of the random cases", (*MODES, _BOTH))
@@ -80,6 +79,6 @@ TEST = Scenario(
     summary="FP32 to every format, to nearest even and stochastic, against golden, on random cases or a vector file",
     options=comparison.options(FORMATS.values(), ROUND_LAYOUT, _ROUND, _LATENCY),
     jobs=_jobs,
-    rows=partial(played_rows, own="LATENCY", drawn=["ROUND"]),
+    rows=partial(comparison.played_rows, own="LATENCY", drawn=["ROUND"]),
     timed=False,
 )
