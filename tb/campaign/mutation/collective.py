@@ -20,8 +20,8 @@ from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.memory.read_arbiter import ReadArbiter
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
-from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, qualify, tests_module
+from neuroncore_rtl.tb.campaign.mutation.netlist import payloads, qualify
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, answers_requests, files, if_valid, tests_module
 
 __all__ = ["COLLECTIVE_UNITS"]
 

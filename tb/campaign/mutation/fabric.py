@@ -21,8 +21,8 @@ from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
-from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, qualify, tests_module
+from neuroncore_rtl.tb.campaign.mutation.netlist import payloads, qualify
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, answers_requests, files, if_valid, tests_module
 
 __all__ = ["FABRIC"]
 

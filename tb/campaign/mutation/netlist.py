@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Cat, ClockDomain, Instance, Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, ClockDomain, Instance, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
-    "SELECT_BITS", "Means", "Mutant", "Port", "member", "mutants_of", "ports_of", "rtlil_of", "select_observed",
-    "without_memories", "yosys",
+    "SELECT_BITS", "Means", "Mutant", "Port", "mutants_of", "payloads", "ports_of", "qualify", "rtlil_of",
+    "select_observed", "without_memories", "yosys",
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
@@ -103,6 +103,17 @@ def member(component: wiring.Component, path: str) -> Any:
     for name in path.split("."):
         component = component[int(name)] if name.isdigit() else getattr(component, name)
     return component
+
+
+def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
+    """Return `Means` that compares outputs only while `valid` is set."""
+    return {name: Mux(valid, Value.cast(value), 0) for name, value in outputs.items()}
+
+
+def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
+    """Return `Means` that compares payloads of streams only while valid; `of`: prefix of the output names."""
+    ports = {f"{of}{name}.payload": member(component, name) for name in streams}
+    return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}
 
 
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:

@@ -19,14 +19,13 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Signal
 
-from neuroncore_rtl.run.harness.player import PlayerDevice
+from neuroncore_rtl.run.harness.player import PlayedUnit, PlayerDevice
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.campaign.mutation import played
 from neuroncore_rtl.tb.campaign.mutation.children import Child, answer, fork_all
 from neuroncore_rtl.tb.campaign.mutation.harnessed import Harnessed
 from neuroncore_rtl.tb.campaign.mutation.library import Library
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of, rtlil_of
-from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, unit_stand_in
+from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, play, unit_stand_in
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 
 __all__ = ["Request", "answer_request"]
@@ -74,9 +73,8 @@ class _Session:
         simulation = sys.modules.get("tests.hdl.simulation")
         if simulation is not None:
             self.amaranth, simulation.simulator_of = simulation.simulator_of, self.simulator_of
-        for name, function in (("tests.hdl.arith.units", "run_device"), ("neuroncore_rtl.tb.check.comparison", "run")):
-            if name in sys.modules:
-                setattr(sys.modules[name], function, self.run_device)
+        if units := sys.modules.get("tests.hdl.arith.units"):
+            units.run_device = self.run_device
         order = {name: place for place, name in enumerate(self.request.tests)}
         if order:
             items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
@@ -119,10 +117,10 @@ class _Session:
         return simulator
 
     def run_device(self, device, work, **options):
-        sound = isinstance(device, PlayerDevice) and device.mutate is None
-        if not sound or not self._is_unit(played.inner_unit(device.unit)):
+        unit = device.unit if isinstance(device, PlayerDevice) and device.mutate is None else None
+        if unit is None or not self._is_unit(unit.unit if isinstance(unit, PlayedUnit) else unit):
             pytest.skip("not this netlist")
-        return played.play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
+        return play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
 
     @property
     def limit(self) -> int:

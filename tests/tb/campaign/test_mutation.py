@@ -20,11 +20,11 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.mutation import command, netlist
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
-from neuroncore_rtl.tb.campaign.mutation.legal import add_watcher
 from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, unit_stand_in
+from neuroncore_rtl.tb.campaign.mutation.unit import add_watcher
 from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
-from neuroncore_rtl.tb.campaign.mutation.legal import add_watcher
 from neuroncore_rtl.tb.campaign.mutation.netlist import (
     PREPARED,
     Mutant,
@@ -17,6 +16,7 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import (
     rtlil_of,
     select_observed,
 )
+from neuroncore_rtl.tb.campaign.mutation.unit import add_watcher
 from tests.tb.campaign.clamp import Clamp, Two
 
 LIMIT = 200  # a clamp's largest output
