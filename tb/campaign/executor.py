@@ -146,11 +146,11 @@ def run_tasks(
                 break
             if task.group in refused:
                 # A build that failed is not tried again for the other tasks of its group.
-                queue.take()
+                queue.ready.popleft()
                 yield task, {**refused[task.group], "key": task.key, "label": task.label}
                 continue
             if submit(task):
-                queue.take()
+                queue.ready.popleft()
         if suspects and not running and not lost:
             by_itself = suspects[0]
             if submit(by_itself):
@@ -162,12 +162,12 @@ def run_tasks(
             task, problem = running.pop(future), _problem(future, executor)
             if isinstance(problem, WorkersLost):
                 lost = True
-                queue.put_back(task)
+                queue.ready.appendleft(task)
                 continue
             if isinstance(problem, WorkerDied):
                 deaths[task.key] += problem.workers
                 if deaths[task.key] < DEATHS:
-                    queue.put_back(task)
+                    queue.ready.appendleft(task)
                     continue
                 if not problem.alone and task is not by_itself:
                     deaths[task.key] = 0
@@ -182,7 +182,7 @@ def run_tasks(
                 executor.share(row)
             if task.group and row.get("raised") == "BuildFailed":
                 refused[task.group] = row
-            queue.append(others)
+            queue.ready.extend(others)
 
 
 class _Queue:
@@ -190,12 +190,12 @@ class _Queue:
 
     def __init__(self, tasks: Iterable[Task]):
         self._tasks = iter(tasks)
-        self._ready: deque[Task] = deque()
+        self.ready: deque[Task] = deque()
         self._held: dict[str, list[Task]] = {}
         self._built: set[str] = set()
 
     def first(self) -> Task | None:
-        while not self._ready:
+        while not self.ready:
             task = next(self._tasks, None)
             if task is None:
                 return None
@@ -204,18 +204,8 @@ class _Queue:
                 continue
             if task.group and task.group not in self._built:
                 self._held[task.group] = []
-            self._ready.append(task)
-        return self._ready[0]
-
-    def take(self) -> None:
-        self._ready.popleft()
-
-    def put_back(self, task: Task) -> None:
-        self._ready.appendleft(task)
-
-    def append(self, tasks: Iterable[Task]) -> None:
-        """Add the tasks of a group that is no longer held."""
-        self._ready.extend(tasks)
+            self.ready.append(task)
+        return self.ready[0]
 
     def release(self, group: str) -> list[Task]:
         """Return the held tasks of a group; tasks of this group are not held any more."""

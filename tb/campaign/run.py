@@ -9,14 +9,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.monitor import Ongoing, watched
+from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.shell import display_path, terminal
-from neuroncore_rtl.tb.campaign.executor import Executor, run_tasks
+from neuroncore_rtl.tb.campaign.executor import Executor, LocalExecutor, run_tasks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Row, Status, Task
 
-__all__ = ["campaign", "exit_status"]
+__all__ = ["campaign", "executor_of", "exit_status"]
 
 SECONDS = 30  # interval of the progress lines when there is no terminal
+
+
+def executor_of(settings: Settings) -> Executor:
+    """Return the executor that CLUSTER and WORKERS select."""
+    if settings.cluster is not None:
+        from neuroncore_rtl.tb.campaign.cluster import cluster_named  # imports distributed
+
+        return cluster_named(settings.cluster, settings.workers)
+    return LocalExecutor(settings.workers) if settings.workers else LocalExecutor()
 
 
 def campaign(

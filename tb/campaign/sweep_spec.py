@@ -88,7 +88,8 @@ def _baselines(baseline: object, points: list[Point], command_named: Callable[[s
         return {test: {name: one.settings.values[name] for name in one.swept} for test, one in firsts.items()}
     if not isinstance(baseline, dict) or not baseline:
         raise UsageError(f'baseline must be "first" or values of variables, such as {{STALL = 0}}, not {baseline!r}')
-    texts = {name: value for key, values in baseline.items() for name, value in _baseline_values(key, values).items()}
+    parts = [part for key, value in baseline.items() for part in _axis(key, [value], "baseline")]
+    texts = {name: value for part in parts for name, value in part.items()}
     found = {}
     for test in dict.fromkeys(point.test for point in points):
         own = [point.settings.values for point in points if point.test == test]
@@ -101,11 +102,6 @@ def _baselines(baseline: object, points: list[Point], command_named: Callable[[s
         said = " ".join(f"{name}={value}" for name, value in texts.items())
         raise UsageError(f"baseline must be a run of the sweep, not {said}")
     return found
-
-
-def _baseline_values(key: str, value: object) -> dict[str, object]:
-    (values,) = _axis(key, [value], "baseline")
-    return values
 
 
 @contextmanager

@@ -5,30 +5,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from neuroncore_rtl.run.settings import (
-    PROFILE,
-    SEED,
-    SIM,
-    Command,
-    Option,
-    UsageError,
-    choice,
-    configuration_options,
-    dtype_option,
-    integer,
-    later,
-    switch,
-    unknown,
-)
+from neuroncore_rtl.run import settings
+from neuroncore_rtl.run.settings import SEED, Command, Option, choice, configuration_options, integer, later, switch
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
-from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 from neuroncore_rtl.tb.cli.overview import MODULES
 
-__all__ = [
-    "COMMANDS", "command_named", "image_named", "profile_named", "profiled_tests", "tests",
-]  # fmt: skip
+__all__ = ["COMMANDS", "command_named", "image_named", "profile_named", "profiled_tests", "tests"]
 
 
 def tests() -> dict[str, Command]:
@@ -40,7 +24,7 @@ def tests() -> dict[str, Command]:
 def command_named(name: str) -> Command:
     """Return the TEST with a name; UsageError, with similar names, if no TEST has this name."""
     if name not in MODULES:
-        raise unknown("TEST", name, MODULES)
+        raise settings.unknown("TEST", name, MODULES)
     found = importlib.import_module(f"neuroncore_rtl.tb.tests.{MODULES[name]}")
     choices = found.TESTS if hasattr(found, "TESTS") else (found.TEST,)
     return next(one for one in choices if one.name == name)
@@ -48,7 +32,7 @@ def command_named(name: str) -> Command:
 
 def profiled_tests() -> list[str]:
     """Return the names of the TESTs that can run an image on a single core."""
-    return [name for name, bench in tests().items() if PROFILE in bench.options]
+    return [name for name, bench in tests().items() if settings.PROFILE in bench.options]
 
 
 def profile_named(name: str) -> Command:
@@ -63,8 +47,8 @@ def image_named(name: str) -> Command:
 
 def _on_core(name: str, what: str, **given: int) -> Command:
     bench = command_named(name)
-    if PROFILE not in bench.options:
-        raise UsageError(f"TEST must be one that has {what}, {', '.join(profiled_tests())}, not {name!r}")
+    if settings.PROFILE not in bench.options:
+        raise settings.UsageError(f"TEST must be one that has {what}, {', '.join(profiled_tests())}, not {name!r}")
     return replace(bench, given={"TARGET": "core", **given})
 
 
@@ -89,6 +73,13 @@ PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests", "stablehlo", "jax")
 _FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
+_WORKERS = "parallel processes, default one per core; with a batch queue, the number of jobs"
+_CLUSTER = (
+    "run on a cluster instead of here: address of a dask.distributed scheduler, such as tcp://host:8786, "
+    "or a batch queue: slurm, pbs, lsf, sge, oar, moab, htcondor"
+)
+CAMPAIGN_OPTIONS = (integer("WORKERS", None, _WORKERS, 1, 1024), choice("CLUSTER", None, _CLUSTER))
+
 _SIZES = (("M", "rows of A and C"), ("K", "columns of A, rows of B"), ("N", "columns of B and C"))
 _MATRIX = "file of matrix {}, decimals in rows, as text, CSV or .npy; default small integers"
 
@@ -101,10 +92,10 @@ COMMANDS = (
             *(integer(name, None, f"{what}; default 4, or as the files have", 1, 64) for name, what in _SIZES),
             *(Option(name=name, type=Path, default=None, help=_MATRIX.format(name)) for name in "AB"),
             replace(SEED, default=None, help="seed of random small integers, instead of the matrices of lesson 2"),
-            dtype_option(fmt.name for fmt in MATMUL_FORMATS),
+            settings.dtype_option(fmt.name for fmt in MATMUL_FORMATS),
             *configuration_options("tiny"),
         ),
-        run=later("tb.cli.picture", "make_picture", "plots"),
+        run=later("tb.cli.array_picture", "make_picture", "plots"),
     ),
     Command(
         name="verilog",
@@ -168,7 +159,7 @@ COMMANDS = (
             integer("BYTES", 65536, "nccl-tests: size of the largest vector; others shrink to one element", 4, 1 << 22),
             integer("CASES", 100, "jax: cases that are drawn of each file; 0: all", 0, 10_000),
             replace(SEED, help="testfloat, nccl-tests: seed of the operands; jax: of the drawn cases"),
-            SIM,
+            settings.SIM,
         ),
         run=later("tb.tests.oracle.command", "run_oracle"),
     ),
@@ -218,7 +209,7 @@ COMMANDS = (
         name="docs",
         summary="Build the documentation site with strict links.",
         options=(switch("SERVE", 0, "1 serves the site on http://localhost:8000 and rebuilds it when a file changes"),),
-        run=later("tb.cli.docs", "build_site", "docs", clone="docs"),
+        run=later("tb.cli.figures", "build_site", "docs", clone="docs"),
     ),
     Command(
         name="figures",

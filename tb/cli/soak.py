@@ -10,12 +10,10 @@ import click
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.shell import display_path, shell_command
-from neuroncore_rtl.tb.campaign.options import executor_of
-from neuroncore_rtl.tb.campaign.rows import aligned_lines
-from neuroncore_rtl.tb.campaign.run import campaign, exit_status
-from neuroncore_rtl.tb.campaign.soak.coverage import coverage_table
-from neuroncore_rtl.tb.campaign.soak.runs import CASE, judge_case, soak_tasks
+from neuroncore_rtl.tb.campaign.run import campaign, executor_of, exit_status
+from neuroncore_rtl.tb.campaign.soak.runs import CASE, coverage_table, judge_case, soak_tasks
 from neuroncore_rtl.tb.campaign.store import Store
+from neuroncore_rtl.tb.campaign.summary import aligned_lines
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Status
 from neuroncore_rtl.tb.tests.soak.draw import read_case
 

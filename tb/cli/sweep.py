@@ -13,12 +13,10 @@ from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.vectors import lanes_choice, threads_choice
 from neuroncore_rtl.run.view.plotting import write_parquet, write_table
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.campaign.options import executor_of
+from neuroncore_rtl.tb.campaign import summary
 from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_curves, draw_measures, draw_sizes
-from neuroncore_rtl.tb.campaign.rows import aligned_lines, row_of
-from neuroncore_rtl.tb.campaign.run import campaign, exit_status
+from neuroncore_rtl.tb.campaign.run import campaign, executor_of, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
-from neuroncore_rtl.tb.campaign.summary import check_measures, ratio_name, shown_measures, statistics_of, with_ratios
 from neuroncore_rtl.tb.campaign.sweep_spec import Point, Sweep, sweep_of
 from neuroncore_rtl.tb.campaign.task import CURVES, Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
@@ -46,7 +44,7 @@ def simulate(test: str, assignments: Sequence[str]) -> Row:
     bench = command_named(test)
     settings = bench.settings(assignments)
     with lanes_choice(settings.values.get("LANES")), threads_choice(settings.values.get("THREADS") or 1):
-        return row_of(bench.run(settings))
+        return summary.row_of(bench.run(settings))
 
 
 def tasks_of(points: Sequence[Point]) -> list[Task]:
@@ -90,24 +88,25 @@ def run_sweep(settings: Settings) -> int:
 def _write(folder: Path, rows: Sequence[Row], spec: Sweep) -> None:
     """Print the table of a sweep, and write its files and pictures."""
     swept = list(dict.fromkeys(name for point in spec.points for name in point.swept))
-    check_measures(rows, spec.measures)
+    summary.check_measures(rows, spec.measures)
     by_test: Mapping[str, list[Row]] = defaultdict(list)
     for point, row in zip(spec.points, rows, strict=True):
         by_test[point.test].append({**row, "test": point.test})
-    measures = {test: shown_measures(own, spec.measures) for test, own in by_test.items()}
+    measures = {test: summary.shown_measures(own, spec.measures) for test, own in by_test.items()}
     for test, values in spec.baselines.items():
-        by_test[test] = with_ratios(by_test[test], swept, measures[test], values)
+        by_test[test] = summary.with_ratios(by_test[test], swept, measures[test], values)
     found = [row for own in by_test.values() for row in own]
     shown = list(dict.fromkeys(name for own in measures.values() for name in own))
-    ratios = [ratio_name(name) for name in shown] if spec.baselines else []
+    ratios = [summary.ratio_name(name) for name in shown] if spec.baselines else []
     columns = ["test", *swept, *shown, *ratios, "ideal_cycles", "bit_exact", "status", "seconds", "failure"]
     written = write_table([{name: row.get(name) for name in columns} for row in found], folder / "table")
-    written.append(write_parquet([_without_curves(row) for row in found], folder / "rows.parquet"))
+    without_curves = [{name: value for name, value in row.items() if name != CURVES} for row in found]
+    written.append(write_parquet(without_curves, folder / "rows.parquet"))
     if SEED.name in swept:
-        statistics = [line for test, own in by_test.items() for line in statistics_of(own, swept, measures[test])]
-        if statistics:
-            _print(list(statistics[0]), statistics)
-            written += write_table(statistics, folder / "statistics")
+        spreads = [one for test, own in by_test.items() for one in summary.statistics_of(own, swept, measures[test])]
+        if spreads:
+            _print(list(spreads[0]), spreads)
+            written += write_table(spreads, folder / "statistics")
     else:
         _print(columns, found)
     for test, values in spec.baselines.items():
@@ -120,15 +119,11 @@ def _write(folder: Path, rows: Sequence[Row], spec: Sweep) -> None:
         click.echo(display_path(path))
 
 
-def _without_curves(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name != CURVES}
-
-
 def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
     table = [[_cell(row.get(name)) for name in columns] for row in rows]
     kept = [n for n in range(len(columns)) if any(row[n] for row in table)]
     lines = [[columns[n].replace("_", " ") for n in kept], *([row[n] for n in kept] for row in table[:PRINTED])]
-    click.echo("\n".join(aligned_lines(lines)))
+    click.echo("\n".join(summary.aligned_lines(lines)))
     if len(table) > PRINTED:
         click.echo(f"... and {len(table) - PRINTED:,} more rows")
 

@@ -1,16 +1,25 @@
-"""Soak runs as campaign tasks."""
+"""Soak runs as campaign tasks, and their coverage.
+
+Coverage has, by dimension, such as opcode or format, the count of each value, and the values that did not occur.
+"""
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrink
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Task, key_of, sources
 from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict
 from neuroncore_rtl.tb.tests.soak.draw import drawn_case, machine_number, subject_of
 
-__all__ = ["CASE", "COVERED", "judge_case", "soak_case", "soak_tasks"]
+__all__ = ["CASE", "COVERED", "coverage", "coverage_table", "judge_case", "soak_case", "soak_tasks"]
 
 CASE = "case"
 """Column of the shrunk case."""
@@ -67,3 +76,51 @@ def soak_tasks(seed: int, tries: int) -> Iterator[Task]:
         key = key_of(sources(), "soak", seed, index)
         group = f"machine {machine_number(index)}"
         yield Task(f"{index:06d}-{subject_of(index)}", key, soak_case, (seed, index, tries), group)
+
+
+def expected_values() -> dict[str, set[str]]:
+    """Return the values that a soak should cover."""
+    opcodes = {opcode.name.lower() for opcode in isa.Opcode} | {"load_stationary", "multiply_moving", "dma_copy"}
+    kinds = {kind.name.lower() for kind in CollectiveKind}
+    units = {name: {"0", "1"} for name, span in Config.RANGES.items() if span == (0, 1)}
+    return {
+        "engine": {"tensor", "vector", "scalar", "dma", "collective", "controller"},
+        "opcode": opcodes | kinds,
+        "collective": kinds,
+        "function": set(FUNCTIONS),
+        "alu": {operation.name.lower() for operation in isa.AluOp},
+        "format": set(FORMATS),
+        "stall": {"HBM gap", "HBM rate", "HBM stall", "HBM reorder", "HBM interleave", "streams some", "buses some"},
+        "topology": {"ring", "torus"},
+        **units,
+    }
+
+
+def coverage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
+    """Return the count of each value, by dimension."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        for label, count in json.loads(row.get(COVERED) or "{}").items():
+            dimension, _, value = label.partition(":")
+            found[dimension][value] += count
+    return dict(found)
+
+
+def coverage_table(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Return a line per dimension; values that did not occur follow `never`."""
+    found, wanted = coverage(rows), expected_values()
+    lines = []
+    for dimension in sorted({*found, *wanted}, key=lambda name: (name not in wanted, name)):
+        counts = found.get(dimension, Counter())
+        missing = sorted(wanted.get(dimension, set()) - set(counts))
+        never = f"; never {', '.join(missing)}" if missing else ""
+        lines.append((dimension.replace("_", " "), _format_counts(counts) + never))
+    return lines
+
+
+def _format_counts(counts: Mapping[str, int]) -> str:
+    def order(value: str) -> tuple[bool, float, str]:
+        number = value.replace(".", "", 1).isdecimal()
+        return (not number, float(value) if number else 0.0, value)
+
+    return ", ".join(f"{value} {counts[value]:,}" for value in sorted(counts, key=order))

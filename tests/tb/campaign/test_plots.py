@@ -8,7 +8,7 @@ import pytest
 
 from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.tb.campaign import plots
-from neuroncore_rtl.tb.campaign.rows import row_of
+from neuroncore_rtl.tb.campaign.summary import row_of
 
 
 def product(size, bandwidth, seed=1, cycles=None):

@@ -19,8 +19,14 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import MultiplyMoving
-from neuroncore_rtl.tb.campaign.soak.coverage import coverage, coverage_table, expected_values
-from neuroncore_rtl.tb.campaign.soak.runs import COVERED, judge_case, soak_tasks
+from neuroncore_rtl.tb.campaign.soak.runs import (
+    COVERED,
+    coverage,
+    coverage_table,
+    expected_values,
+    judge_case,
+    soak_tasks,
+)
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrink
 from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
