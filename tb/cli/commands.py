@@ -112,7 +112,7 @@ def _simulate(command: Command, settings: Settings) -> int:
 
 
 def _write_image(command: Command, settings: Settings) -> int:
-    from neuroncore_rtl.tb.cli.image import export_image
+    from neuroncore_rtl.tb.cli.export import export_image
 
     return export_image(command, settings)
 

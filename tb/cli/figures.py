@@ -1,4 +1,4 @@
-"""`make figures`: writes output and results of commands into the documents.
+"""`make figures`: writes output and results of commands into the documents; `make docs` builds their site.
 
 The project's Markdown has two kinds of marks, which are comments:
 
@@ -8,6 +8,7 @@ The project's Markdown has two kinds of marks, which are comments:
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,13 +18,13 @@ from pathlib import Path
 
 import click
 
-from neuroncore_rtl import ROOT
+from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import RESULTS, progress
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
-__all__ = ["Figure", "check_figures", "documents", "figures", "fill_figures", "value"]
+__all__ = ["Figure", "build_site", "check_figures", "documents", "figures", "fill_figures", "value"]
 
 _BLOCK = re.compile(r"(<!-- output: make (.+?) -->\n)(.*?)(<!-- /output -->)", re.DOTALL)
 _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figure -->)")
@@ -122,4 +123,15 @@ def check_figures(settings: Settings) -> int:
         if (new := fill_figures(old)) != old:
             path.write_text(new)
             click.echo(f"{display_path(path)}: figures")
+    return status
+
+
+def build_site(settings: Settings) -> int:
+    """Run MkDocs and return its exit status: every warning, such as a link to nothing, is an error."""
+    # `--quiet` would silence the warnings before the strict build counts them.
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "serve" if settings.serve else "build"]
+    status = subprocess.run(command, cwd=ROOT, env=environment).returncode
+    if not status and not settings.serve:
+        click.echo(f"site: {display_path(SIM_BUILD / 'site' / 'index.html')}")
     return status

@@ -14,9 +14,8 @@ from neuroncore_rtl.run.view.array_motion import is_shown
 from neuroncore_rtl.run.view.trial_waves import write_trial
 from neuroncore_rtl.run.view.waves import latest, waveform, write_save_file
 from neuroncore_rtl.spec.formats import format_named
-from neuroncore_rtl.tb.cli.array_picture import try_product
+from neuroncore_rtl.tb.cli.array_picture import operands, try_product
 from neuroncore_rtl.tb.cli.matrices import encode_matrix
-from neuroncore_rtl.tb.cli.picture import operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 __all__ = ["open_waves", "record_waves"]

@@ -7,7 +7,7 @@ from amaranth.hdl import Assume, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from neuroncore_rtl.tb.proofs.solver import Method
+from neuroncore_rtl.tb.proofs.solver import Method, SolverVerdict, prove
 
 __all__ = ["Model", "Proof", "nth_payload", "stay", "stream_stays"]
 
@@ -20,6 +20,9 @@ class Proof:
     model: Callable[[], wiring.Component]
     depth: int
     method: Method = Method.BOUNDED
+
+    def run(self, depth: int, timeout: float) -> SolverVerdict:
+        return prove(self.model(), depth, self.method, timeout=timeout)
 
 
 class Model(wiring.Component):

@@ -17,9 +17,8 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.tb.cli.array_picture import A, B, try_product
+from neuroncore_rtl.tb.cli.array_picture import A, B, _name, make_picture, operands, try_product
 from neuroncore_rtl.tb.cli.matrices import encode_matrix, read_matrix
-from neuroncore_rtl.tb.cli.picture import _name, make_picture, operands
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 PICTURE = next(command for command in COMMANDS if command.name == "picture")
