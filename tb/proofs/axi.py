@@ -197,14 +197,8 @@ def _manager(name: str, make: Callable[[], wiring.Component], legal: Callable, d
     return Proof(name, lambda: AxiModel(unit := make(), legal, drives=[unit.axi]), depth)
 
 
-def _arbiter() -> AxiModel:
-    unit = AxiArbiter(SIZE, 2)
-    return AxiModel(unit, legal_ids, drives=[unit.port], serves=unit.managers)
-
-
-def _loads() -> AxiModel:
-    unit = ReadArbiter(SIZE)
-    return AxiModel(unit, legal_loaders, drives=[unit.port], serves=unit.managers)
+def _both_sides(name: str, make: Callable[[], wiring.Component], legal: Callable) -> Proof:
+    return Proof(name, lambda: AxiModel(unit := make(), legal, drives=[unit.port], serves=unit.managers), 6)
 
 
 PROOFS = (
@@ -213,10 +207,10 @@ PROOFS = (
     _manager("record fetcher", lambda: Fetcher(replace(preset_named("small"), hbm_bytes=SIZE)), legal_requests),
     _manager("boot, words", lambda: WordReader(SIZE, 1 << 10), legal_words),
     _manager("collective loader", lambda: CollectiveLoader(8, SIZE), legal_operations),
-    Proof("collective loads, both sides", _loads, 6),
+    _both_sides("collective loads, both sides", lambda: ReadArbiter(SIZE), legal_loaders),
     _manager("collective storer", lambda: Storer(8, SIZE), legal_stores),
     _manager("host link", lambda: BurstBuffer(SIZE, 1), legal_bursts, 5),
-    Proof("HBM arbiter, both sides", _arbiter, 6),
+    _both_sides("HBM arbiter, both sides", lambda: AxiArbiter(SIZE, 2), legal_ids),
     Proof("isolation", IsolationModel, DEPTH),
     Proof("AXI4-Lite bridge", lambda: AxiModel(unit := AxiLiteBridge(16), legal_bus, serves=[unit.axi]), 16),
     Proof(

@@ -64,20 +64,15 @@ class InOrder(Model):
 
     def _requests(self, m: Module, asked: Signal) -> None:
         """Assert that the queue requests at most its blocks' records, beginning with the first block's first record."""
-        unit, first = self.unit, self._first(m)
-        rung = Signal(20)
+        unit, rung, some, first = self.unit, Signal(20), Signal(), Signal(HBM_ADDRESS_BITS)
         with m.If(unit.blocks.valid & unit.blocks.ready):
             m.d.sync += rung.eq(rung + unit.blocks.payload.count)
+            with m.If((unit.blocks.payload.count != 0) & ~some):
+                m.d.sync += [some.eq(1), first.eq(unit.blocks.payload.address)]
         with m.If(unit.request.valid & unit.request.ready):
             m.d.comb += Assert(asked < rung)
             with m.If(asked == 0):
                 m.d.comb += Assert(unit.request.payload == first)
-
-    def _first(self, m: Module) -> Signal:
-        unit, some, first = self.unit, Signal(), Signal(HBM_ADDRESS_BITS)
-        with m.If(unit.blocks.valid & unit.blocks.ready & (unit.blocks.payload.count != 0) & ~some):
-            m.d.sync += [some.eq(1), first.eq(unit.blocks.payload.address)]
-        return first
 
     def _check_semaphores(self, m: Module) -> None:
         """Assert that both waits of an issued record were satisfied in a cycle since the previous issue."""

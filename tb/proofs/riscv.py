@@ -3,6 +3,10 @@
 Each check is bounded: for any answers of the memories since reset and any initial registers, the instruction that
 retires in the last cycle is right. riscv-formal defines the checks and the instructions' semantics; this module selects
 the checks and sets their depths.
+
+Solvers cannot handle multiplication and division, so riscv-formal replaces them (RISCV_FORMAL_ALTOPS): the proofs cover
+how the pipeline transports operands and results, but not the arithmetic. Source: "Alternative arithmetic operations" in
+riscv-formal's description of its interface.
 """
 
 from collections.abc import Iterator
@@ -10,13 +14,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from amaranth import Module, Mux, Signal
 from amaranth.back import rtlil
 
-from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS, RvfiPort
+from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
+from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS, RvfiCpu, RvfiPort
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.spec.riscv import BRANCHES, IMMEDIATE_OPERATIONS, LOADS, REGISTER_OPERATIONS, SHIFTS, STORES
-from neuroncore_rtl.tb.proofs.alternative import AlternativeCpu
 from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 
 __all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
@@ -32,6 +37,9 @@ PROVED_INSTRUCTIONS = tuple(
 NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
 """CSRs, and the accesses that must trap in machine mode: absent registers ("rw") and writes of read-only ones ("w")."""
 
+MUL, MULH, MULHSU, MULHU = 0x5876_063E, 0xF658_3FB7, 0xECFB_E137, 0x949C_E5E8
+DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1  # lower 32 bits of the published masks
+
 SCRIPT = """
 read_rtlil cpu.il
 read_verilog -sv -formal check.sv
@@ -41,6 +49,46 @@ setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
 """Yosys script; it removes the initial values of the registers x1 to x31, so that they may have any contents."""
+
+
+class AlternativeMultiplier(Multiplier):
+    """Replacement with the multiplier's ports and latency."""
+
+    def elaborate(self, platform):
+        m = Module()
+        product = Signal(32)
+        m.d.comb += product.eq((self.a + self.b) ^ Mux(self.a_signed, MULH, MULHU))
+        with m.If(~self.high):
+            m.d.comb += product.eq((self.a + self.b) ^ MUL)
+        with m.Elif(self.a_signed & ~self.b_signed):
+            m.d.comb += product.eq((self.a - self.b) ^ MULHSU)
+        with m.If(self.enable):
+            m.d.sync += self.out.eq(product)
+        return m
+
+
+class AlternativeDivider(Divider):
+    """Replacement with the divider's ports and a shorter latency."""
+
+    LATENCY = 2
+
+    def elaborate(self, platform):
+        m = Module()
+        cycle = Signal(range(self.LATENCY + 1))
+        a, b = Signal(32), Signal(32)
+        mask = Mux(self.remainder, Mux(self.signed, REM, REMU), Mux(self.signed, DIV, DIVU))
+        m.d.comb += [self.done.eq(cycle == self.LATENCY), self.out.eq((a - b) ^ mask)]
+        with m.If(~self.valid | self.take):
+            m.d.sync += cycle.eq(0)
+        with m.Elif(~self.done):
+            m.d.sync += [cycle.eq(cycle + 1), a.eq(self.a), b.eq(self.b)]
+        return m
+
+
+class AlternativeCpu(RvfiCpu):
+    """The processor with both replacements."""
+
+    _multiplier, _divider = AlternativeMultiplier, AlternativeDivider
 
 
 @dataclass(frozen=True)

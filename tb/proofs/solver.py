@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import ClockDomain, Module, Value
 from amaranth.lib import wiring
 
 __all__ = ["TO_SMT", "Method", "NoAnswer", "SolverVerdict", "prove", "run_solver", "solve"]
@@ -79,7 +79,12 @@ def prove(
         NoAnswer: a tool takes too long.
         RuntimeError: a tool fails, the assumptions contradict each other, or the solver does not know.
     """
-    return solve({"top.il": _convert(component)}, SCRIPT, depth, method, timeout=timeout)
+    m = Module()
+    m.domains.sync = sync = ClockDomain(reset_less=True)
+    m.submodules.proof = component
+    ports = [Value.cast(value) for _, _, value in component.signature.flatten(component)]
+    files = {"top.il": rtlil.convert(m, "top", ports=[sync.clk, *ports])}
+    return solve(files, SCRIPT, depth, method, timeout=timeout)
 
 
 def solve(
@@ -108,15 +113,6 @@ def solve(
         if verdict.holds and method == Method.INDUCTION:
             verdict = _verdict(*run_solver([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
     return verdict
-
-
-def _convert(component: wiring.Component) -> str:
-    m = Module()
-    m.domains.sync = sync = ClockDomain(reset_less=True)
-    m.submodules.proof = component
-    ports = [value.as_value() if hasattr(value, "as_value") else value
-             for _, _, value in component.signature.flatten(component)]  # fmt: skip
-    return rtlil.convert(m, "top", ports=[sync.clk, *ports])
 
 
 def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
