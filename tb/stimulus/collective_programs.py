@@ -9,14 +9,7 @@ import numpy as np
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective
-from neuroncore_rtl.spec.isa.collective import (
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-    ReduceOp,
-    element_bytes,
-)
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = [
@@ -84,7 +77,7 @@ def lists_side_by_side(
     SEND means transfers around the group: each rank sends to the next one and receives from the previous one. Even
     ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements.
     """
-    size = count * element_bytes(dtype)
+    size = count * collective.element_bytes(dtype)
     pitch = _aligned(size, LINE)
     ranks = max(group.ranks for group in groups)
     kinds = (CollectiveKind.SEND, CollectiveKind.RECEIVE) if kind == CollectiveKind.SEND else (kind,)
@@ -170,9 +163,9 @@ def _random_collective(
 ) -> Iterator[Collective]:
     dtype = CollectiveType(rng.integers(len(CollectiveType)))
     blocks = max(1, *blocks_of(kind, group.ranks))
-    most = max(1, (largest // blocks // LINE * LINE) // element_bytes(dtype))
+    most = max(1, (largest // blocks // LINE * LINE) // collective.element_bytes(dtype))
     count = min(most, int(10 ** rng.uniform(0, math.log10(most) + 0.1)))
-    size = count * element_bytes(dtype)
+    size = count * collective.element_bytes(dtype)
     slack = largest // blocks - _aligned(size, LINE)
     pitch = _aligned(size, LINE) + (int(rng.integers(0, slack // LINE + 1)) * LINE if slack > 0 else 0)
     shared = {

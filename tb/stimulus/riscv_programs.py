@@ -40,7 +40,8 @@ ILLEGAL_FUNCT3 = {
 """By opcode, the values of funct3 that are illegal, always or with most values of the other fields."""
 
 FREE = 24  # registers below this number are general
-Item = Callable[[int, Sequence[int]], list[int]]  # words from the item's number and all items' addresses
+Item = list[int | Callable[[int, Sequence[int]], int]]
+"""An instruction is a word, or the function that makes it from its item's number and the addresses of all items."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,14 @@ def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: 
     body = [writer.item() for _ in range(items)]
     first = 1 + len(handler) + len(table)
     addresses, address = [], LOCAL_BASE + 4 * (first + len(prologue))
-    for size, _ in body:
+    for item in body:
         addresses.append(address)
-        address += 4 * size
+        address += 4 * len(item)
     # Branches of the last items need targets after the body.
     addresses += [address] * 64
     words = [j_type(Opcode.JAL, 0, 4 * first), *handler, *table, *prologue]
-    for number, (size, make) in enumerate(body):
-        made = make(number, addresses)
-        assert len(made) == size
-        words += made
+    for number, item in enumerate(body):
+        words += [word(number, addresses) if callable(word) else word for word in item]
     behind = 4 * len(words)
     # The padding ensures that the processor does not prefetch from beyond the program.
     words += [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
@@ -128,7 +127,7 @@ def _value(rng: np.random.Generator) -> int:
 
 
 class _Writer:
-    """Generator of items: each is a word count, and a function that returns the words once all addresses are known."""
+    """Generator of items; each method returns one."""
 
     def __init__(self, rng: np.random.Generator):
         self.rng = rng
@@ -141,7 +140,7 @@ class _Writer:
         weights = np.array([weight for _, weight in self.kinds], float)
         self.weights = weights / weights.sum()
 
-    def item(self) -> tuple[int, Item]:
+    def item(self) -> Item:
         return self.kinds[self.rng.choice(len(self.kinds), p=self.weights)][0]()
 
     def free(self) -> int:
@@ -156,36 +155,29 @@ class _Writer:
     def below(self, first: int, end: int) -> int:
         return int(self.rng.integers(first, end))
 
-    @staticmethod
-    def words(*words: int) -> tuple[int, Item]:
-        return len(words), lambda number, addresses: list(words)
-
-    def compute_word(self) -> int:
+    def compute(self) -> Item:
         rng, rd, rs1, rs2 = self.rng, self.free(), self.any(), self.any()
         match self.below(0, 8):
             case 0 | 1:
                 funct3, funct7 = self.below(0, 8), 0
                 if funct3 in (0, 5) and rng.random() < 0.5:
                     funct7 = 0x20
-                return r_type(Opcode.OP, rd, funct3, rs1, rs2, funct7)
+                return [r_type(Opcode.OP, rd, funct3, rs1, rs2, funct7)]
             case 2 | 3 | 4:
-                return r_type(Opcode.OP, rd, self.below(0, 8), rs1, rs2, 1)
+                return [r_type(Opcode.OP, rd, self.below(0, 8), rs1, rs2, 1)]
             case 5:
-                return i_type(Opcode.OP_IMM, rd, int(rng.choice((0, 2, 3, 4, 6, 7))), rs1, self.immediate())
+                return [i_type(Opcode.OP_IMM, rd, int(rng.choice((0, 2, 3, 4, 6, 7))), rs1, self.immediate())]
             case 6:
                 funct3 = int(rng.choice((1, 5)))
                 funct7 = 0x20 if funct3 == 5 and rng.random() < 0.5 else 0
-                return r_type(Opcode.OP_IMM, rd, funct3, rs1, self.below(0, 32), funct7)
+                return [r_type(Opcode.OP_IMM, rd, funct3, rs1, self.below(0, 32), funct7)]
             case _:
-                return u_type(int(rng.choice((Opcode.LUI, Opcode.AUIPC))), rd, self.below(0, 1 << 32))
+                return [u_type(int(rng.choice((Opcode.LUI, Opcode.AUIPC))), rd, self.below(0, 1 << 32))]
 
-    def compute(self) -> tuple[int, Item]:
-        return self.words(self.compute_word())
+    def constant(self) -> Item:
+        return [*load_constant(self.below(1, FREE), _value(self.rng))]
 
-    def constant(self) -> tuple[int, Item]:
-        return self.words(*load_constant(self.below(1, FREE), _value(self.rng)))
-
-    def corner(self) -> tuple[int, Item]:
+    def corner(self) -> Item:
         """Return an operation on special values, such as the smallest integer and -1, any integer and 0, equal ones."""
         rng = self.rng
         rs1, rs2 = (int(n) for n in rng.choice(np.arange(1, FREE), 2, replace=False))
@@ -197,9 +189,9 @@ class _Writer:
             second = first if kind < 0.4 else 0
         funct7 = 1 if rng.random() < 0.75 else 0
         word = r_type(Opcode.OP, self.free(), self.below(0, 8), rs1, rs2, funct7)
-        return self.words(*load_constant(rs1, first), *load_constant(rs2, second), word)
+        return [*load_constant(rs1, first), *load_constant(rs2, second), word]
 
-    def memory_word(self) -> int:
+    def memory(self) -> Item:
         """Return a load or store: mostly of data, at any byte; sometimes across memory's end, or at no memory."""
         where = self.rng.random()
         if where < 0.9:
@@ -209,13 +201,10 @@ class _Writer:
         else:
             base, offset = 0, self.immediate()
         if self.rng.random() < 0.5:
-            return i_type(Opcode.LOAD, self.free(), int(self.rng.choice((0, 1, 2, 4, 5))), base, offset)
-        return s_type(Opcode.STORE, self.below(0, 3), base, self.any(), offset)
+            return [i_type(Opcode.LOAD, self.free(), int(self.rng.choice((0, 1, 2, 4, 5))), base, offset)]
+        return [s_type(Opcode.STORE, self.below(0, 3), base, self.any(), offset)]
 
-    def memory(self) -> tuple[int, Item]:
-        return self.words(self.memory_word())
-
-    def peripheral(self) -> tuple[int, Item]:
+    def peripheral(self) -> Item:
         """Return an access to the timer registers, whole, in part, or misaligned."""
         rd, part = self.below(1, FREE), int(self.rng.choice((0, 1, 4, 5)))
         compare = int(self.rng.choice((TIMER_COMPARE, TIMER_COMPARE + 4)))
@@ -228,49 +217,50 @@ class _Writer:
             (TIMER_COMPARE, s_type(Opcode.STORE, self.below(0, 2), rd, self.any(), 0)),
             (TIMER_COMPARE, s_type(Opcode.STORE, self.below(1, 3), rd, self.any(), 1)),
         )[self.below(0, 7)]
-        return self.words(*load_constant(rd, address), word)
+        return [*load_constant(rd, address), word]
 
-    def branch(self) -> tuple[int, Item]:
+    def branch(self) -> Item:
         funct3 = int(self.rng.choice((0, 1, 4, 5, 6, 7)))
         rs1, rs2, skip, odd = self.any(), self.any(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
-        return 1, lambda n, at: [b_type(Opcode.BRANCH, funct3, rs1, rs2, at[n + skip] - at[n] + odd)]
+        return [lambda n, at: b_type(Opcode.BRANCH, funct3, rs1, rs2, at[n + skip] - at[n] + odd)]
 
-    def jump(self) -> tuple[int, Item]:
+    def jump(self) -> Item:
         rd, skip, odd = self.free(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
-        return 1, lambda n, at: [j_type(Opcode.JAL, rd, at[n + skip] - at[n] + odd)]
+        return [lambda n, at: j_type(Opcode.JAL, rd, at[n + skip] - at[n] + odd)]
 
-    def jump_register(self) -> tuple[int, Item]:
+    def jump_register(self) -> Item:
         rd, base, skip = self.free(), self.below(1, FREE), self.below(1, 9)
         # Bit 0 of a target is ignored; bit 1 must not be set.
         odd = int(self.rng.choice((0, 1, 2, 3), p=(0.7, 0.2, 0.05, 0.05)))
         here = u_type(Opcode.AUIPC, base, 0)
-        return 2, lambda n, at: [here, i_type(Opcode.JALR, rd, 0, base, at[n + skip] - at[n] + odd)]
+        return [here, lambda n, at: i_type(Opcode.JALR, rd, 0, base, at[n + skip] - at[n] + odd)]
 
-    def loop(self) -> tuple[int, Item]:
-        body = [self.compute_word() if self.rng.random() < 0.6 else self.memory_word() for _ in range(self.below(1, 6))]
+    def loop(self) -> Item:
+        parts = [self.compute() if self.rng.random() < 0.6 else self.memory() for _ in range(self.below(1, 6))]
+        body = [word for part in parts for word in part]
         count = i_type(Opcode.OP_IMM, 30, 0, 0, self.below(1, 6))
         down = i_type(Opcode.OP_IMM, 30, 0, 30, -1)
-        return self.words(count, *body, down, b_type(Opcode.BRANCH, 1, 30, 0, -4 * (len(body) + 1)))
+        return [count, *body, down, b_type(Opcode.BRANCH, 1, 30, 0, -4 * (len(body) + 1))]
 
-    def csr(self) -> tuple[int, Item]:
+    def csr(self) -> Item:
         number = self.below(0, 1 << 12) if self.rng.random() < 0.1 else int(self.rng.choice(ANYTIME))
         funct3 = int(self.rng.choice((1, 2, 3, 5, 6, 7)))
         source = 0 if self.rng.random() < 0.3 else self.any()
         if number == Csr.MTVEC:
             funct3, source = 2, 0
-        return self.words(_csr(number, funct3, self.free(), source))
+        return [_csr(number, funct3, self.free(), source)]
 
-    def counter(self) -> tuple[int, Item]:
+    def counter(self) -> Item:
         number = int(self.rng.choice((0xB00, 0xB02, 0xC00, 0xC01, 0xC02))) + 0x80 * self.below(0, 2)
-        return self.words(_csr(number, 2, self.below(1, FREE), 0))
+        return [_csr(number, 2, self.below(1, FREE), 0)]
 
-    def vector(self) -> tuple[int, Item]:
-        return self.words(_csr(Csr.MTVEC, 1, self.free(), int(self.rng.choice((24, 25)))))
+    def vector(self) -> Item:
+        return [_csr(Csr.MTVEC, 1, self.free(), int(self.rng.choice((24, 25))))]
 
-    def environment(self) -> tuple[int, Item]:
-        return self.words(int(self.rng.choice((System.ECALL, System.EBREAK))))
+    def environment(self) -> Item:
+        return [int(self.rng.choice((System.ECALL, System.EBREAK)))]
 
-    def illegal(self) -> tuple[int, Item]:
+    def illegal(self) -> Item:
         bits = self.below(0, 1 << 32)
         opcode = int(self.rng.choice((*ILLEGAL_FUNCT3, *(n for n in range(128) if n & 3 != 3))))
         funct3 = ILLEGAL_FUNCT3.get(opcode, tuple(range(8)))
@@ -279,44 +269,44 @@ class _Writer:
             word |= 1 << 28  # funct7 is neither 0, 1 nor 0x20
         if opcode == Opcode.SYSTEM:
             word |= 1 << 7  # the privileged operations have no destination
-        return self.words(word)
+        return [word]
 
-    def sleep(self) -> tuple[int, Item]:
+    def sleep(self) -> Item:
         rd = self.below(1, FREE)
         # The sign extension of 0x880 also sets bits that mie does not have. Without the timer the program might not
         # wake.
         sources = int(self.rng.choice((0x80, 0x880)))
-        return self.words(i_type(Opcode.OP_IMM, rd, 0, 0, sources), _csr(Csr.MIE, 2, 0, rd), System.WFI)
+        return [i_type(Opcode.OP_IMM, rd, 0, 0, sources), _csr(Csr.MIE, 2, 0, rd), System.WFI]
 
-    def leave(self) -> tuple[int, Item]:
+    def leave(self) -> Item:
         """Return an mret to the instruction after it, with MPIE set or cleared."""
         rd = self.below(1, FREE)
         funct3 = int(self.rng.choice((2, 3)))
         before = _csr(Csr.MSTATUS, 7, 0, 8), i_type(Opcode.OP_IMM, rd, 0, 0, 0x80), _csr(Csr.MSTATUS, funct3, 0, rd)
         behind = u_type(Opcode.AUIPC, rd, 0), i_type(Opcode.OP_IMM, rd, 0, rd, 16)
-        return self.words(*before, *behind, _csr(Csr.MEPC, 1, 0, rd), System.MRET)
+        return [*before, *behind, _csr(Csr.MEPC, 1, 0, rd), System.MRET]
 
-    def _back(self, jump: int, *before: int) -> tuple[int, Item]:
+    def _back(self, jump: int, *before: int) -> Item:
         """Return a jump, with the next item's address in x31: a return, or the handler of a fault, continues there."""
-        return self.words(*before, u_type(Opcode.AUIPC, 31, 0), i_type(Opcode.OP_IMM, 31, 0, 31, 12), jump)
+        return [*before, u_type(Opcode.AUIPC, 31, 0), i_type(Opcode.OP_IMM, 31, 0, 31, 12), jump]
 
-    def bad_fetch(self) -> tuple[int, Item]:
+    def bad_fetch(self) -> Item:
         base, offset = (0, 4 * self.below(-512, 512)) if self.rng.random() < 0.5 else (28, 4 * self.below(0, 512))
         return self._back(i_type(Opcode.JALR, self.free(), 0, base, offset))
 
-    def last_word(self) -> tuple[int, Item]:
+    def last_word(self) -> Item:
         """Return a call of a return instruction in the last word of memory: the word after it cannot be fetched."""
         rd = self.below(1, FREE)
         back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
         stored = s_type(Opcode.STORE, 2, 28, rd, -4), i_type(Opcode.MISC_MEM, 0, 1, 0, 0)
         return self._back(i_type(Opcode.JALR, self.free(), 0, 28, -4), *back, *stored)
 
-    def fence(self) -> tuple[int, Item]:
-        return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
+    def fence(self) -> Item:
+        return [i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate())]
 
-    def modify(self) -> tuple[int, Item]:
+    def modify(self) -> Item:
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
         written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
         stored = u_type(Opcode.AUIPC, base, 0), s_type(Opcode.STORE, 2, base, rd, 12)
         fence, replaced = i_type(Opcode.MISC_MEM, 0, 1, 0, 0), i_type(Opcode.OP_IMM, 0, 0, 0, 0)
-        return self.words(*load_constant(rd, written), *stored, fence, replaced)
+        return [*load_constant(rd, written), *stored, fence, replaced]

@@ -8,9 +8,8 @@ from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.vectors import lanes_choice
-from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
+from neuroncore_rtl.tb.stimulus.scalar_suites import PROGRAM, TESTFLOAT_FUNCTIONS, read_fpgen, read_testfloat
 from neuroncore_rtl.tb.stimulus.stablehlo import interpreter_tests
-from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
 from neuroncore_rtl.tb.tests.oracle.platform import platform_tests, run_platform
 from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def elf_files(path: Path) -> list[Path]:
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
     """Run riscv-tests; `device` replaces the processor, so that tests can show that faults are detected."""
     left_out = Counter()
-    return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
+    return _report(settings, _tests(files, left_out), left_out, device)
 
 
 def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
@@ -82,7 +82,7 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
 def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
     """Run riscv-arch-test; found: ELF files and references; device: as `run_tests`."""
     left_out = Counter()
-    return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
+    return _report(settings, _signed(*found, left_out), left_out, device)
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
@@ -111,7 +111,7 @@ def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Coun
             yield Test(path, path.parent.name, words)
 
 
-def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Counter, device: Device | None) -> Report:
+def _report(settings: Settings, tests: Iterable[Test], left_out: Counter, device: Device | None) -> Report:
     device = device or CpuDevice(memory_bytes=MEMORY_BYTES)
     table, failures, compared, mismatches = defaultdict(Counter), [], 0, 0
     for test in tests:

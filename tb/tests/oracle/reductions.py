@@ -11,15 +11,8 @@ from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.targets import execute, target_of
-from neuroncore_rtl.spec.isa.collective import (
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-    ReduceOp,
-    best_chunk,
-    element_bytes,
-)
+from neuroncore_rtl.spec.isa import collective
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
 from neuroncore_rtl.tb.stimulus.collective_programs import COLLECTIVE_PAGE, LINE, CollectiveIssue, Workload
 from neuroncore_rtl.tb.stimulus.verifiable import expected, inputs
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
@@ -49,7 +42,7 @@ class AllReduce:
 
     @property
     def pitch(self) -> int:
-        return -(-self.count * element_bytes(self.dtype) // LINE) * LINE
+        return -(-self.count * collective.element_bytes(self.dtype) // LINE) * LINE
 
     @property
     def dst(self) -> int:
@@ -57,9 +50,10 @@ class AllReduce:
 
     def instruction(self, rank: int) -> Collective:
         kind, group = CollectiveKind.ALL_REDUCE, Group(0, 1, self.ranks)
+        chunk = collective.best_chunk(self.count, self.ranks, kind)
         places = {"rank": rank, "src": self.src, "dst": self.dst, "pitch": self.pitch}
         what = {"dtype": self.dtype, "op": self.op, "narrow": self.narrow, "count": self.count}
-        return Collective(kind=kind, group=group, chunk=best_chunk(self.count, self.ranks, kind), **places, **what)
+        return Collective(kind=kind, group=group, chunk=chunk, **places, **what)
 
 
 def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
@@ -68,7 +62,7 @@ def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
     kinds = [(dtype, op, False) for dtype, op in product(CollectiveType, ReduceOp)]
     kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # sent as BF16, without any rounding here
     for ranks, (dtype, op, narrow) in product(sorted({2, 3, cores}), kinds):
-        most = largest // element_bytes(dtype)
+        most = largest // collective.element_bytes(dtype)
         powers = [1 << power for power in range(most.bit_length())]
         for count in sorted({*powers, *(count - 1 for count in powers[2:]), most}):
             one = AllReduce(dtype, op, narrow, ranks, count, place)

@@ -13,7 +13,7 @@ from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.tb.check.comparison import SHOWN
-from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
+from neuroncore_rtl.tb.stimulus.scalar_suites import Reading, ScalarCases
 from neuroncore_rtl.tb.tests.oracle.units import ORACLE_OPERATIONS, ORACLE_UNITS, OracleOperation
 
 __all__ = ["report_of_scalars"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.tb.stimulus import fpgen, testfloat
+from neuroncore_rtl.tb.stimulus import scalar_suites
 
 TITLES = "\N{BYTE ORDER MARK}Floating point tests: a title\n------\n\n"
 LINES = {
@@ -29,7 +29,7 @@ LEFT_OUT = {
 def test_fpgen_reads_what_there_is_of_the_machine(tmp_path):
     path = tmp_path / "sample.fptest"
     path.write_text(TITLES + "\n".join([*LINES, *LEFT_OUT]) + "\n")
-    cases, left_out = fpgen.read_fpgen([path])
+    cases, left_out = scalar_suites.read_fpgen([path])
     found = {one.operation: (*(int(word[0]) for word in one.operands), int(one.expected[0])) for one in cases}
     assert found == dict(LINES.values())
     assert left_out == {why: [*LEFT_OUT.values()].count(why) for why in LEFT_OUT.values()}
@@ -48,7 +48,7 @@ def test_fpgen_names_the_line_that_is_none(tmp_path, line, message):
     path = tmp_path / "sample.fptest"
     path.write_text(f"{TITLES}{line}\n")
     with pytest.raises(UsageError, match=f"sample.fptest:4: {message}"):
-        [*fpgen.read_fpgen([path]).cases]
+        [*scalar_suites.read_fpgen([path]).cases]
 
 
 def program(directory, body):
@@ -60,7 +60,7 @@ def program(directory, body):
 
 def test_testfloat_is_told_seed_and_rounding(tmp_path):
     body = 'case "$*" in "-seed 7 -rmin f32_roundToInt") echo "BFC00000 C0000000 00";; *) exit 1; esac'
-    cases, left_out = testfloat.read_testfloat(program(tmp_path, body), 7)
+    cases, left_out = scalar_suites.read_testfloat(program(tmp_path, body), 7)
     [one] = cases
     assert (one.operation, one.operands[0].tolist(), one.expected.tolist()) == ("floor", [0xBFC00000], [0xC0000000])
     assert one.origin(0) == "f32_roundToInt-rmin, line 1"
@@ -70,7 +70,7 @@ def test_testfloat_is_told_seed_and_rounding(tmp_path):
 def test_testfloat_reads_files_and_leaves_invalid_conversions_out(tmp_path):
     (tmp_path / "f32_to_i32.txt").write_text("3FC00000 00000002 01\n7FC00000 80000000 10\n")
     (tmp_path / "f32_lt.txt").write_text("3F800000 40000000 1 00\n7FC00000 40000000 0 10\n")
-    cases, left_out = testfloat.read_testfloat(tmp_path, 1)
+    cases, left_out = scalar_suites.read_testfloat(tmp_path, 1)
     found = {one.operation: one for one in cases}
     assert found["fp32 to int32"].expected.tolist() == [2]
     assert found["less"].expected.tolist() == [0x3F800000, 0]
@@ -89,17 +89,17 @@ def test_testfloat_reads_files_and_leaves_invalid_conversions_out(tmp_path):
 def test_testfloat_names_what_is_none_of_its_output(tmp_path, text, message):
     (tmp_path / "f32_add.txt").write_text(text)
     with pytest.raises(UsageError, match=f"f32_add, lines from 1: {message}"):
-        [*testfloat.read_testfloat(tmp_path, 1).cases]
+        [*scalar_suites.read_testfloat(tmp_path, 1).cases]
 
 
 def test_a_program_that_breaks_off_is_not_taken_for_one_that_has_ended(tmp_path):
     path = program(tmp_path, 'echo "3F800000 40000000 40400000 00"; exit 3')
     with pytest.raises(UsageError, match="must print its cases and end, but ended with 3 after 1 lines"):
-        [*testfloat.read_testfloat(path, 1).cases]
+        [*scalar_suites.read_testfloat(path, 1).cases]
 
 
 def test_a_file_that_cannot_be_run_is_refused(tmp_path):
     path = tmp_path / "testfloat_gen"
     path.write_text("text")
     with pytest.raises(UsageError, match="FROM must be a program that can be run"):
-        [*testfloat.read_testfloat(path, 1).cases]
+        [*scalar_suites.read_testfloat(path, 1).cases]

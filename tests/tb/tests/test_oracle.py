@@ -13,7 +13,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.elaboration import CPU
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.cli import registry
-from neuroncore_rtl.tb.stimulus import fpgen, riscv_encoding, testfloat
+from neuroncore_rtl.tb.stimulus import riscv_encoding, scalar_suites
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
 from neuroncore_rtl.tb.tests.oracle import command, programs, reductions, scalars, units
 from tests.hdl.arith.units import faulty_wire
@@ -45,7 +45,8 @@ def fpgen_report(directory, text=SAMPLE):
 
 def test_every_suite_is_one_of_the_command_and_its_operations_have_units():
     assert registry.SUITES == tuple(command.SUITES)
-    assert units.ORACLE_OPERATIONS.keys() == {*fpgen.OPERATIONS.values(), *testfloat.TESTFLOAT_FUNCTIONS.values()}
+    read = scalar_suites.FPGEN_OPERATIONS | scalar_suites.TESTFLOAT_FUNCTIONS
+    assert units.ORACLE_OPERATIONS.keys() == {*read.values()}
     assert units.ORACLE_UNITS.keys() == {
         operation.unit for several in units.ORACLE_OPERATIONS.values() for operation in several
     }
@@ -68,7 +69,7 @@ def test_a_suite_that_expects_otherwise_fails_the_hardware_and_golden(tmp_path, 
 
 def test_broken_hardware_is_noticed(tmp_path):
     (tmp_path / "sample.fptest").write_text("b32*+ =0 +1.7FFFFFP127 +1.000000P1 +Zero -> +Inf xo\n")
-    reading = fpgen.read_fpgen([tmp_path / "sample.fptest"])
+    reading = scalar_suites.read_fpgen([tmp_path / "sample.fptest"])
     broken = faulty_wire("overflow", "1'h0")
     report = scalars.report_of_scalars("fpgen", reading, settings(SUITE="fpgen"), mutate=broken)
     assert report.mismatches == 1
