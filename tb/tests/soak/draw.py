@@ -9,10 +9,9 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.tests.soak.case import Case
 from neuroncore_rtl.tb.tests.soak.collective_case import CollectiveCase
 from neuroncore_rtl.tb.tests.soak.core_case import CoreCase
-from neuroncore_rtl.tb.tests.soak.elementwise_case import ElementwiseCase
+from neuroncore_rtl.tb.tests.soak.engine_cases import ElementwiseCase, TensorCase
 from neuroncore_rtl.tb.tests.soak.instance_case import InstanceCase
 from neuroncore_rtl.tb.tests.soak.riscv_case import RiscvCase
-from neuroncore_rtl.tb.tests.soak.tensor_case import TensorCase
 
 __all__ = ["PER_MACHINE", "SUBJECTS", "case_of", "drawn_case", "machine_number", "read_case", "subject_of"]
 

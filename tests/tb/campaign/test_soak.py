@@ -32,7 +32,7 @@ from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
-from neuroncore_rtl.tb.tests.soak import draw, machines, tensor_case
+from neuroncore_rtl.tb.tests.soak import draw, engine_cases, machines
 from neuroncore_rtl.tb.tests.soak.case import CaseKind, kind_of
 from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
@@ -243,7 +243,7 @@ def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
 
 def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
-        patch.setattr(tensor_case, "run_device", golden_with_a_defect)
+        patch.setattr(engine_cases, "run_device", golden_with_a_defect)
         path = check_that_it_is_found_and_repeated(patch, tmp_path, run_soak(patch, tmp_path, "RUNS=1"), most=3)
         # A multiplication that transposes two columns, the weights that it needs, and the read of a word.
         kinds = [getattr(item, "name", "read") for item in soak.read_case(soak.Path(path)).items]
