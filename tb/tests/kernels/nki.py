@@ -17,22 +17,12 @@ from neuroncore_rtl.frontends.nki.runtime.raised import report_errors
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.kernels.program.spilling import spill_table
+from neuroncore_rtl.run import settings as variables
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
 from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    HBM_OPTIONS,
-    PROFILE,
-    RECORDED,
-    SEED,
-    Settings,
-    UsageError,
-    choice,
-    configuration_options,
-    refusals,
-    switch,
-)
+from neuroncore_rtl.run.settings import SEED, Settings, UsageError, choice, refusals, switch
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.source_lines import line_table
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
@@ -152,12 +142,12 @@ TEST = Scenario(
         choice("REFERENCE", None, "path/to/file.py:function in numpy with the same arguments, to print the error"),
         switch("LIST", 0, "1 only lists the kernels of KERNEL's file, the shipped kernels, and all calls"),
         choice("TARGET", "core", "the RTL of the core, its timing model, or golden only", ("core", "model", "golden")),
-        *configuration_options("small"),
+        *variables.configuration_options("small"),
         choice("ORDER", NKI_ORDER, "order of the instructions in a queue", ORDERS),
         SEED,
-        *HBM_OPTIONS,
-        *RECORDED,
-        PROFILE,
+        *variables.HBM_OPTIONS,
+        *variables.RECORDED,
+        variables.PROFILE,
     ),
     jobs=_jobs,
     rows=_rows,

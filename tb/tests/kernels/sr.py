@@ -15,20 +15,10 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_fp32, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
+from neuroncore_rtl.run import settings as variables
 from neuroncore_rtl.run.report import Report, recordings
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    RECORDED,
-    SEED,
-    STALL,
-    Option,
-    Settings,
-    UsageError,
-    choice,
-    configuration_options,
-    integer,
-    refusals,
-)
+from neuroncore_rtl.run.settings import SEED, STALL, Option, Settings, UsageError, choice, integer, refusals
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
@@ -207,7 +197,7 @@ def _data(experiment: str, curves: Mapping[str, np.ndarray]) -> list[dict[str, o
 TEST = Scenario(
     name="sr",
     summary="stochastic rounding beside rounding to nearest even: a sum of your own, gradient descent, a plot",
-    options=(*OPTIONS, *configuration_options("tiny"), SEED, STALL, *RECORDED),
+    options=(*OPTIONS, *variables.configuration_options("tiny"), SEED, STALL, *variables.RECORDED),
     jobs=_jobs,
     rows=_rows,
 )

@@ -21,15 +21,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    TILE_OPTION,
-    Settings,
-    UsageError,
-    check_room,
-    choice,
-    integer,
-    refusals,
-)
+from neuroncore_rtl.run.settings import TILE_OPTION, Settings, UsageError, check_room, choice, integer, refusals
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.learning import language_model, learning
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario

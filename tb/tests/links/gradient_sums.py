@@ -1,4 +1,10 @@
-"""All-reduce of gradients in one format. No condition may change a bit of the sums."""
+"""All-reduce of gradients in one format, and the errors of the sums. No condition may change a bit of the sums.
+
+Relative errors refer to the average of the gradients, in float64; the host divides the sum by the number of gradients.
+Where gradients cancel, an element's relative error may be large, so the bound refers to the magnitudes of the summands:
+the error of a sum of n FP32 numbers g is at most (1 + u) ** (n - 1) - 1 times the sum of |g|, with u half a last place
+of 1. In BF16 each g is first rounded to nearest, and the sum is rounded once more.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,18 +17,19 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.harness.hbm import Hbm, hbm_of
 from neuroncore_rtl.run.job import Job
+from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.spec.formats import BF16, FP32, FloatFormat
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.check.gradient_errors import GradientErrors, errors_of
 from neuroncore_rtl.tb.stimulus.collective_programs import COLLECTIVE_FORMATS, Workload, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.collective import ring_bound
 from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
-__all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
+__all__ = ["GIVEN", "SUM_DTYPES", "Added", "GradientErrors", "Vectors", "conditions_of", "errors_of", "sum_jobs"]
 
 SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # BF16 rounds stochastically
 STEP = 1  # as in the first training step
@@ -121,6 +128,45 @@ def sum_jobs(
 
 
 @dataclass(frozen=True)
+class GradientErrors:
+    """Relative errors of an average's elements and norm; a sum is wrong if the largest error exceeds its bound."""
+
+    largest: float
+    rms: float
+    of_norm: float
+    of_bound: float
+
+    def rows(self) -> dict[str, float]:
+        errors = {"largest": self.largest, "rms": self.rms, "of_norm": self.of_norm}
+        return errors | {"of_what_rounding_allows": Share(self.of_bound)}
+
+
+def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:
+    """Return the errors of sums as averages; a `stochastic` last rounding has errors of up to a whole last place."""
+    exact = gradients.astype(np.float64)
+    ranks, average = len(exact), exact.mean(axis=0)
+    error = np.abs(sums.astype(np.float64) / ranks - average)
+    allowed = _error_bound(ranks, fmt, stochastic) * np.abs(exact).mean(axis=0)
+    there = average != 0
+    relative = error[there] / np.abs(average[there])
+    shares = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
+    return GradientErrors(
+        largest=float(relative.max(initial=0)),
+        rms=float(np.sqrt(np.mean(relative**2))),
+        of_norm=float(np.linalg.norm(error) / np.linalg.norm(average)),
+        of_bound=float(shares.max()) if np.isfinite(error).all() else np.inf,
+    )
+
+
+def _error_bound(ranks: int, fmt: FloatFormat, stochastic: bool) -> float:
+    fp32, bf16 = (2.0 ** -(one.mantissa_bits + 1) for one in (FP32, BF16))  # half a last place of 1
+    added = (1 + fp32) ** (ranks - 1)
+    if fmt is BF16:
+        added *= (1 + bf16) * (1 + bf16 * (2 if stochastic else 1))
+    return added - 1
+
+
+@dataclass(frozen=True)
 class Added:
     """Sums of gradients in one format, and the jobs' results by condition."""
 
@@ -149,8 +195,9 @@ class Added:
         size, reduced = (elements * element_bytes(dtype) for dtype in (self.dtype, CollectiveType.FP32))
         return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
 
+    @cached_property
     def errors(self) -> dict[str, GradientErrors]:
-        """Return the errors of the sums, and of golden's rounding to nearest."""
+        """Errors of the sums, and of golden's rounding to nearest."""
         name, fmt, job = self.dtype.name, COLLECTIVE_FORMATS[self.dtype], self.reference.job
         summed, gradients = self.sums[GIVEN][0], job.subject.gradients
         if self.dtype != CollectiveType.BF16:

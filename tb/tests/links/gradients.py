@@ -17,7 +17,6 @@ from neuroncore_rtl.run.report import Report, Share, progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
 from neuroncore_rtl.run.sim.packages import require_packages
-from neuroncore_rtl.tb.check.gradient_errors import GradientErrors
 from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, SUM_DTYPES, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
 from neuroncore_rtl.tb.tests.scenario import Scenario
@@ -36,24 +35,24 @@ def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"{name}: the sums must be the same as {first}, but {count} are not"
 
 
-def _failures(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[str]:
+def _failures(one: Added) -> Iterator[str]:
     for result in one.results.values():
         if result.mismatches:
             yield f"{result.job.subject.label}: {result.mismatches} bytes of HBM are not golden's"
     yield from (f"{one.dtype.name}, {difference}" for difference in disagreements(one.sums))
-    for name, found in errors.items():
+    for name, found in one.errors.items():
         if found.of_bound > 1:
             yield f"{name}: a sum is {found.of_bound:.3g} times as far from float64's as rounding allows"
 
 
-def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple[str, object]]:
+def _rows_of(one: Added) -> Iterator[tuple[str, object]]:
     name, sums, bound = one.dtype.name.lower(), [*one.sums.values()], one.ring_cycles
     yield f"{name}_cycles", {_key(what): result.cycles for what, result in one.results.items()}
     yield f"{name}_ring_bound", {"cycles": bound, "efficiency": Share(bound / max(one.reference.cycles, 1))}
     same = all((codes == codes[0]).all() for codes in sums), all((codes[0] == sums[0][0]).all() for codes in sums)
     yield f"{name}_same_bits", dict(zip(("on_every_rank", "under_all_conditions"), map(bool, same), strict=True))
     yield f"{name}_sums", {"sha256": hashlib.sha256(sums[0][0].tobytes()).hexdigest()[:16]}
-    for what, found in errors.items():
+    for what, found in one.errors.items():
         yield _key(f"error of {what}"), found.rows()
 
 
@@ -74,7 +73,6 @@ def _jobs(settings: Settings) -> Iterator[Job]:
 def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     of = {dtype: [one for one in results if one.job.subject.dtype == dtype] for dtype in SUM_DTYPES}
     both = [Added(dtype, {one.job.subject.name: one for one in own}) for dtype, own in of.items()]
-    errors = [one.errors() for one in both]
     ranks, parameters = results[0].job.subject.gradients.shape
     activities = [one.outcome.links for one in results]
     return Report(
@@ -85,12 +83,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
             "ranks": ranks,
             "parameters": parameters,
             "average": "sum / ranks, divided by the host in float64; errors are relative to the average in float64",
-            **{name: row for one in zip(both, errors, strict=True) for name, row in _rows_of(*one)},
+            **{name: row for one in both for name, row in _rows_of(one)},
             "disturbed_frames": sum(sum(links.disturbed) for links in activities),
             "retries": sum(link["replays"] for links in activities for link in links.counters),
             **{_key(f"{what} of {one.job.subject.label}"): path for one in results for what, path in one.files.items()},
         },
-        failures=[failure for one in zip(both, errors, strict=True) for failure in _failures(*one)],
+        failures=[failure for one in both for failure in _failures(one)],
     )
 
 

@@ -16,23 +16,13 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.run import settings as shared
 from neuroncore_rtl.run.check.link_table import link_rows
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import Report, Share, progress
 from neuroncore_rtl.run.result import Result, hbm_width
-from neuroncore_rtl.run.settings import (
-    HBM_OPTIONS,
-    ORDER,
-    RECORDED,
-    SEED,
-    Settings,
-    UsageError,
-    check_room,
-    choice,
-    dtype_option,
-    integer,
-)
+from neuroncore_rtl.run.settings import HBM_OPTIONS, ORDER, RECORDED, SEED, Settings, UsageError, check_room, choice
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.spec.instance import Instance
@@ -176,14 +166,14 @@ TEST = Scenario(
     summary="a linear layer with its weights divided among whole cores, products added on the links meanwhile",
     options=(
         *(option for option in variables.INSTANCE_OPTIONS if option.name not in ("INSTANCE", "CHIPS")),
-        integer("CHIPS", 2, "chips of two cores", 2, 64),
+        shared.integer("CHIPS", 2, "chips of two cores", 2, 64),
         variables.CORES,
         choice("PRESET", "tiny", "named configuration of a core", PRESETS),
-        integer("M", 64, "rows of X and Y", 1, 1 << 16),
-        integer("K", 128, "columns of X, rows of W, divided among the cores", 1, 1 << 16),
-        integer("N", 64, "columns of W and Y", 1, 1 << 16),
-        integer("STRIPS", 4, "strips of Y, each with an all-reduce", 1, 4096),
-        dtype_option(_FORMATS),
+        shared.integer("M", 64, "rows of X and Y", 1, 1 << 16),
+        shared.integer("K", 128, "columns of X, rows of W, divided among the cores", 1, 1 << 16),
+        shared.integer("N", 64, "columns of W and Y", 1, 1 << 16),
+        shared.integer("STRIPS", 4, "strips of Y, each with an all-reduce", 1, 4096),
+        shared.dtype_option(_FORMATS),
         variables.ERRORS,
         ORDER,
         SEED,

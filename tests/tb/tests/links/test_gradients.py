@@ -10,9 +10,8 @@ from neuroncore_rtl.golden.arith import decode, round_fp32
 from neuroncore_rtl.golden.collective import orders, reduction
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Topology
-from neuroncore_rtl.tb.check.gradient_errors import errors_of
 from neuroncore_rtl.tb.tests.links import gradient_sums, gradients, workloads
-from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, conditions_of
+from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, conditions_of, errors_of
 from neuroncore_rtl.tb.tests.links.gradients import TEST, disagreements
 from tests.run.harness.faulty_hbm import FaultyHbm
 from tests.tb.reports import passed, report_of
