@@ -5,9 +5,7 @@ from rich.table import Table
 
 from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden import tensor as golden_tensor
-from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Image, Program, build_image, dma_copy
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import build_device, run_device

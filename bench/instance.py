@@ -6,8 +6,7 @@ from rich.table import Table
 from neuroncore_rtl.bench.ways import COLUMNS, cold_build, side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Image, Program, build_image
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import run_device
@@ -52,18 +51,9 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
         program = Program(config, core=core)
         src, dst = (program.space.hbm(name, FP32, (REDUCED // 4,)) for name in ("src", "dst"))
         if group and core in group.cores:
-            count = REDUCED // 4
-            program.append(
-                Collective(
-                    kind=CollectiveKind.ALL_REDUCE,
-                    group=group,
-                    rank=group.cores.index(core),
-                    count=count,
-                    src=src.address,
-                    dst=dst.address,
-                    chunk=best_chunk(count, ranks),
-                )
-            )
+            count, rank = REDUCED // 4, group.cores.index(core)
+            places = {"src": src.address, "dst": dst.address, "chunk": best_chunk(count, ranks)}
+            program.append(Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=rank, count=count, **places))
         contents = [(src, stimulus.ordinary_codes(rng, FP32, REDUCED // 4))]
         if core == 0:
             left, right = (program.space.hbm(name, BF16, (SIZE, SIZE)) for name in ("a", "b"))

@@ -133,19 +133,15 @@ def link_tables(record: dict[str, object]) -> list[Table]:
         ({"chips": chips} | {name: times[name][chips] for name in times} for chips in next(iter(times.values()))),
         " | ".join(["chips: {chips}", *(f"{name}, {NETWORKS[name]} Gbit/s: {{{name}:.1f}}" for name in times)]),
     )
+    errors = ("-" if row["model_error"] is None else f"{row['model_error']:+.1%}" for row in record["torus"])
+    shares = (row | {"share": row["bound"] / row["cycles"]} for row in record["torus"])
+    rows = (row | {"model": error} for row, error in zip(shares, errors, strict=True))
     torus = table(
         "All-reduce of FP32 over a 4 x 4 torus, a vector on each of the two cores of a chip, flits of 16 bytes",
-        (
-            row | {"share": row["bound"] / row["cycles"], "model": _percent(row["model_error"])}
-            for row in record["torus"]
-        ),
+        rows,
         """
         algorithm: {algorithm} | bytes: {bytes:,} | cycles: {cycles:,} | bound of four links: {bound:,}
         share of it: {share:.1%} | model: {model} | bit-exact: {bit_exact}
         """,
     )
     return [measured, torus, *instance_bench.instance_tables(record["beside"], record["instance_speed"]), model]
-
-
-def _percent(error: float | None) -> str:
-    return "-" if error is None else f"{error:+.1%}"

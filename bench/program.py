@@ -51,9 +51,9 @@ def rounds(count):
 
 def measure_program() -> dict[str, list[dict[str, object]]]:
     """Return a row for each program and each order in which its instructions are scheduled."""
-    config = preset_named("small")
+    config, own = preset_named("small"), [*LAYER.split(), "PRESET=small"]
     programs: dict[str, Callable[[str], Image]] = {
-        f"encoder_backward {LAYER}": _layer,
+        f"encoder_backward {LAYER}": lambda order: layer_image(backward, "encoder_backward", [*own, f"ORDER={order}"]),
         f"{CALLS:,} calls of nki": lambda order: _calls(config, order),
     }
     rows = []
@@ -70,10 +70,6 @@ def program_tables(found: dict[str, object]) -> list[Table]:
     columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us / record: {each:.0f}"
     caption = "CPU time of one process, PRESET=small"
     return [table("From a kernel's first call to the bytes of its image", found["program"], columns, caption)]
-
-
-def _layer(order: str) -> Image:
-    return layer_image(backward, "encoder_backward", [*LAYER.split(), f"ORDER={order}", "PRESET=small"])
 
 
 def _calls(config: Config, order: str) -> Image:

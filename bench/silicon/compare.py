@@ -15,15 +15,15 @@ from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.silicon import modelled, published
-from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
 from neuroncore_rtl.bench.silicon.formulas import FORMULA_BAR, LENGTHS, REASONS, SHORT, formula_rows
+from neuroncore_rtl.bench.silicon.modelled import GHZ
 from neuroncore_rtl.bench.silicon.published import PublishedTime
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import LATENCY
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
-from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import format_named
 
 __all__ = ["BAR", "formula_reasons", "is_off", "kernel_summary", "measure_silicon", "silicon_tables"]
@@ -57,12 +57,6 @@ def is_off(ratio: float, ceiling: bool = False) -> bool:
     return ratio > 1 if ceiling else abs(ratio - 1) > BAR
 
 
-def _fit_latency(config: Config) -> int:
-    """Return the HBM latency at which a copy takes as long as the published start of a DMA."""
-    others = modelled.dma_start(config, LATENCY.default) - LATENCY.default
-    return round(published.DMA_START.us * GHZ * 1000 - others)
-
-
 def measure_silicon(preset: str) -> dict[str, object]:
     """Return all figures: formulas, collectives, a core, and the fitted constants.
 
@@ -70,7 +64,10 @@ def measure_silicon(preset: str) -> dict[str, object]:
     """
     config = PRESETS[preset]
     ghz = config.clock_mhz / 1000 or GHZ
-    latencies = [LATENCY.default] + ([] if config.dma_start else [_fit_latency(config)])
+    latencies = [LATENCY.default]
+    if not config.dma_start:  # the HBM latency at which a copy takes as long as the published start of a DMA
+        others = modelled.dma_start(config, LATENCY.default) - LATENCY.default
+        latencies.append(round(published.DMA_START.us * GHZ * 1000 - others))
     rows: list[dict[str, object]] = []
 
     def add(time: PublishedTime, cycles: Sequence[float], more: str = "") -> None:
@@ -94,7 +91,7 @@ def measure_silicon(preset: str) -> dict[str, object]:
         if checkout := checkouts[figure.checkout]:
             with progress(figure.time.name):
                 add(figure.time, modelled.kernel(config, figure, Path(checkout), latencies), figure.more)
-    collectives, (host, step) = collective_rows(config)
+    collectives, (host, step) = modelled.collective_rows(config)
     found = {
         "preset": preset,
         "ghz": ghz,
@@ -147,10 +144,6 @@ def _plot(found: dict[str, object], path: Path) -> None:
         for row in rows[::-1]
     ]
     write_plot(figure, path, data, dpi=100)
-
-
-def _why(name: str) -> str:
-    return next((why for words, why in WHY.items() if name.startswith(words)), "no reason known")
 
 
 def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
@@ -224,7 +217,8 @@ def silicon_tables(record: Mapping[str, object]) -> list[Table]:
     names: dict[str, list[str]] = {}
     for row in (*core, *collectives):
         if is_off(row["ratio"], row.get("ceiling", False)):
-            names.setdefault(_why(row["name"]), []).append(row["name"])
+            why = next((why for words, why in WHY.items() if row["name"].startswith(words)), "no reason known")
+            names.setdefault(why, []).append(row["name"])
     reasons = Table("what", "reason", title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
     for what, why in [*formula_reasons(found["formulas"]), *(("; ".join(who), why) for why, who in names.items())]:
         reasons.add_row(what, why)

@@ -1,19 +1,22 @@
-"""Cycles of the full machine for work with a published time, by the timing model; no RTL is simulated."""
+"""Cycles of the full machine for work with a published time, by the timing model; no RTL is simulated.
+
+A collective takes the cycles of the link model, plus two fitted constants that it lacks.
+"""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from scipy.optimize import nnls
 
-from neuroncore_rtl.bench.silicon.published import LOADED, KernelFigure
+from neuroncore_rtl.bench.silicon.published import ALL_GATHERS, ALL_REDUCES, LOADED, KernelFigure
 from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
 from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
 from neuroncore_rtl.golden.timing import MemoryTiming, predict
 from neuroncore_rtl.kernels.library.conv2d import conv2d
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
-from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program import Image, Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec.config import Config
@@ -25,9 +28,12 @@ from neuroncore_rtl.tb.tests.kernels import transformer
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, Draws
 
 __all__ = [
-    "all_gather_cycles", "all_reduce_cycles", "convolution", "dependence", "dma_start", "encoder_layer", "kernel",
+    "GHZ", "collective_rows", "convolution", "dependence", "dma_start", "encoder_layer", "fit_collectives", "kernel",
     "layer_image", "load_recording",
 ]  # fmt: skip
+
+GHZ = 1.4
+"""Clock of a machine without `Config.clock_mhz`, used for all cycles here."""
 
 CHANNELS, IMAGE, FILTER = 256, 224, 3  # channels, pixels per side of the image, and elements per side of the filter
 BAND = 18  # rows of a band: two bands of FP32 fit on chip
@@ -125,3 +131,36 @@ def all_gather_cycles(config: Config, size: int) -> int:
     cores = INSTANCES["trn1"].cores
     case = LinkCase(instance=_instance(config), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)
+
+
+def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Return two fitted times in microseconds: of a start by the host, and of a step around the ring.
+
+    The fit minimises the squared relative errors of the estimates; no constant is negative.
+    """
+    scale = np.array([row["published"] for row in rows], float)
+    columns = np.array([[1, row["steps"]] for row in rows]) / scale[:, None]
+    rest = 1 - np.array([row["bare"] for row in rows]) / scale
+    host, step = nnls(columns, rest)[0]
+    return float(host), float(step)
+
+
+def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[float, float]]:
+    """Return the rows and the fitted constants; every second row is used for the fit, the other rows test it."""
+    groups = (ALL_REDUCES, all_reduce_cycles, 2), (ALL_GATHERS, all_gather_cycles, 31)
+    rows = [
+        {
+            "name": time.name,
+            "published": time.us,
+            "bare": cycles(config, time.size) / (config.clock_mhz or 1000 * GHZ),
+            "steps": steps,
+            "use": ("judged", "fitted")[number % 2],
+        }
+        for times, cycles, steps in groups
+        for number, time in enumerate(times)
+    ]
+    host, step = fit_collectives([row for row in rows if row["use"] == "fitted"])
+    for row in rows:
+        row["ours"] = host + step * row["steps"] + row["bare"]
+        row["ratio"] = row["ours"] / row["published"]
+    return rows, (host, step)

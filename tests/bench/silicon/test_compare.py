@@ -6,7 +6,7 @@ from rich.console import Console
 
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.silicon import formulas, modelled, published
-from neuroncore_rtl.bench.silicon.collectives import collective_rows, fit_collectives
+from neuroncore_rtl.bench.silicon.modelled import collective_rows, fit_collectives
 from neuroncore_rtl.run import settings, shell
 from neuroncore_rtl.spec.config import PRESETS
 
