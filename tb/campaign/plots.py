@@ -101,7 +101,10 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str], measures: 
     """Draw cycles and utilisation over a size, a line per combination of `swept`; None if there is nothing."""
     rows = [row for row in _usable(rows) if row["cycles"]]
     axis = _axis_of(rows, size_of(rows, [name for name in swept if name != CHIPS]))
-    panels = [Panel("cycles; dashed: lower bound without stalls", {"": "cycles"}, "ideal_cycles"), _UTILISATION]
+    panels = [
+        Panel("cycles; dashed: lower bound without stalls", {"": "cycles"}, "ideal_cycles"),
+        Panel("utilisation, percent", {"": "utilisation"}),
+    ]
     return _draw_panels(path, rows, swept, axis, panels) if axis else None
 
 
@@ -226,9 +229,6 @@ def _usable(rows: Sequence[Row]) -> list[Row]:
 def _axis_of(rows: Sequence[Row], names: tuple[str, ...]) -> Axis | None:
     values = _values(rows, names[0]) if names else []
     return Axis(names, tuple(values)) if len(values) > 1 else None
-
-
-_UTILISATION = Panel("utilisation, percent", {"": "utilisation"})
 
 
 def _draw_panels(path: Path, rows: Sequence[Row], swept: Sequence[str], axis: Axis, panels: Sequence[Panel]) -> Path:

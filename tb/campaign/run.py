@@ -52,12 +52,14 @@ def campaign(
     else:
         end, total, known = time.monotonic() + seconds, None, []
         new = (task for task in tasks if not store.has_result(task.key))
+    runs = store.path.parent.absolute() / "runs"
+    runs = str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
     told, counts = True, Counter(store.row(key)["status"] for key in known)
     try:
         yield from map(store.row, known)
         if new:
             with _progress(title, total, len(known), end) as step, executor:
-                for _, row in run_tasks(new, executor, _runs_of(store), lambda: end and time.monotonic() >= end):
+                for _, row in run_tasks(new, executor, runs, lambda: end and time.monotonic() >= end):
                     store.add(row)
                     counts[row["status"]] += 1
                     step(row)
@@ -68,11 +70,6 @@ def campaign(
     finally:
         if told:
             _count(title, counts.total() if total is None else total + len(known), len(known), counts, store)
-
-
-def _runs_of(store: Store) -> str:
-    runs = store.path.parent.absolute() / "runs"
-    return str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
 
 
 def exit_status(rows: Iterable[Row]) -> int:

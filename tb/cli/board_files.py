@@ -35,12 +35,14 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
     core = AxiCore(config, debug=debug)
     size = f"{config.rows}x{config.columns}"
     text = elaborated(BOARD_TOP, size, lambda: AxiCore(config, debug=debug), asdict(config) | {"debug": debug})
+    memory = {"kind": "AXI4 manager", **figures_of_axi(config), "constants": constants(config.hbm_bytes)}
+    control = {"kind": "AXI4-Lite subordinate", "data_bits": 32, "address_bits": host_map.HOST_ADDRESS_BITS}
     description = {
         "top": BOARD_TOP,
         "parameters": asdict(config) | {"debug": debug},
         "clock": clock_of("aclk", "aresetn", "low"),
         "ports": board_ports(core),
-        "interfaces": _interfaces(config),
+        "interfaces": [{"name": "s_axi", **control}, *({"name": name, **memory} for name in memory_ports(config))],
         "registers": [_register(register) for register in HOST_REGISTERS],
         "parameter_words": {
             name: host_map.PARAMETER_WORDS + 4 * place for place, name in enumerate(parameter_values(config))
@@ -87,12 +89,6 @@ def figures_of_axi(config: Config) -> dict[str, int]:
         "most_beats": MAX_BEATS,
         "page_bytes": PAGE_BYTES,
     }
-
-
-def _interfaces(config: Config) -> list[dict[str, object]]:
-    memory = {"kind": "AXI4 manager", **figures_of_axi(config), "constants": constants(config.hbm_bytes)}
-    control = {"kind": "AXI4-Lite subordinate", "data_bits": 32, "address_bits": host_map.HOST_ADDRESS_BITS}
-    return [{"name": "s_axi", **control}, *({"name": name, **memory} for name in memory_ports(config))]
 
 
 def _register(register: HostRegister) -> dict[str, object]:

@@ -68,9 +68,11 @@ def ports(unit: wiring.Component) -> list[dict[str, object]]:
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
     """Return the description of an engine or the core: latencies in cycles, widths in bits, offsets of bit fields."""
     layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
+    columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
+    semaphores = {"semaphores": machine.SEMAPHORE_COUNT} if engine == CORE else {}
     return {
         "top": engine,
-        "parameters": asdict(config) | _constants(engine),
+        "parameters": asdict(config) | {"psum_banks": machine.PSUM_BANKS} | columns | semaphores,
         "clock": clock_of("clk", "rst", "high"),
         "ports": ports(ELABORATED_ENGINES[engine](config)),
         **(_core(config) if engine == CORE else {"instruction": _fields(layout)}),
@@ -79,12 +81,6 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
         "files": [f"{engine}.v"],
         "tools": {name: importlib.metadata.version(name) for name in TOOLS},
     }
-
-
-def _constants(engine: str) -> dict[str, int]:
-    columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
-    semaphores = {"semaphores": machine.SEMAPHORE_COUNT} if engine == CORE else {}
-    return {"psum_banks": machine.PSUM_BANKS} | columns | semaphores
 
 
 def _fields(layout: Layout) -> dict[str, object]:

@@ -69,16 +69,6 @@ def _typed(stream) -> Value:
     return if_valid(stream, stream.payload.dtype.matches(*CollectiveType))
 
 
-def _of_bytes(m: Module, both) -> Value:
-    return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
-
-
-def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
-    return payloads(schedule, "loads", "receives", "send_loads", "sends") | qualify(
-        schedule.busy, {"job": schedule.job}
-    )
-
-
 def _jobs(m: Module, schedule: Schedule) -> Value:
     """Return whether a job meets the rules that need no multiplication; a solver cannot handle the others."""
     job = schedule.i.payload
@@ -112,12 +102,14 @@ _OF_CHANNELS = tuple(
 COLLECTIVE_UNITS = {
     "collective_checker": Unit("collectives: checker", lambda: CollectiveChecker(100), files("collective/checker"), 0),
     "schedule": Unit(
-        "collectives: schedule", lambda: Schedule(1), files("collective/schedule"), 6,
-        means=_operations, legal=_jobs,
+        "collectives: schedule", lambda: Schedule(1), files("collective/schedule"), 6, legal=_jobs,
+        means=lambda m, schedule: payloads(schedule, "loads", "receives", "send_loads", "sends")
+        | qualify(schedule.busy, {"job": schedule.job}),
     ),
     "width_converter": Unit(
         "collectives: widths", lambda: tests_module("collective.test_width_converter").Both(8, 16),
-        files("collective/width_converter"), 8, legal=_of_bytes,
+        files("collective/width_converter"), 8,
+        legal=lambda m, both: Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all(),
         means=lambda m, both: payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows."),
     ),
     "collective_loader": Unit(

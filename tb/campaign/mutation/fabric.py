@@ -71,11 +71,6 @@ def _legal_chunks(unit: Reader | HbmWriter) -> Value:
     return if_valid(unit.i, legal)
 
 
-def _row_outputs(m: Module, rows: RowReader) -> Mapping[str, Value]:
-    failed = qualify(rows.failed, {"number": rows.number})
-    return payloads(rows, "src", "dst") | _line(rows.line, "line", "word") | failed
-
-
 def _row_jobs(m: Module, rows: RowReader) -> Value:
     """Return whether a job starts after the previous one, with aligned row numbers in existing partitions."""
     done = ~(rows.busy | rows.src.valid | rows.dst.valid)
@@ -132,7 +127,8 @@ FABRIC = {
     ),
     "dma_rows": Unit(
         "DMA's row numbers", lambda: RowReader(tests_module("dma.test_rows").SIZE), files("dma/rows"), 8,
-        means=_row_outputs, legal=_row_jobs,
+        legal=_row_jobs, means=lambda m, rows: payloads(rows, "src", "dst") | _line(rows.line, "line", "word")
+        | qualify(rows.failed, {"number": rows.number}),
     ),
     "dma_writer": Unit(
         "DMA's writer", lambda: HbmWriter(8), files("dma/writer"), 8, means=_writer_outputs,

@@ -91,11 +91,6 @@ def _of_records(m: Module, fetcher: Fetcher) -> Value:
     return answers_requests(m, fetcher.axi) & last_is_right & starts
 
 
-def _response(m: Module, registers: Registers) -> Mapping[str, Value]:
-    bus = registers.bus
-    return qualify(bus.response, {f"bus.{name}": getattr(bus, name) for name in ("result", "error")})
-
-
 def _trace(m: Module, cpu: Cpu) -> Mapping[str, Value]:
     said = ("trace_pc", "trace_instruction", "trace_trap", "trace_cause", "trace_rd", "trace_value")
     return qualify(cpu.trace_valid, {name: getattr(cpu, name) for name in said})
@@ -177,7 +172,8 @@ MUTATED_UNITS = {
         legal=lambda m, boot: answers_requests(m, boot.axi),
     ),
     "registers": Unit(
-        "registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10, means=_response
+        "registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10,
+        means=lambda m, unit: qualify(unit.bus.response, {"bus.result": unit.bus.result, "bus.error": unit.bus.error}),
     ),
     "address_decoder": Unit(
         "controller: addresses", lambda: Decoder(tests_module("controller.test_decoder").REGIONS),
