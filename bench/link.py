@@ -1,6 +1,7 @@
 """Benchmark of NeuronLink: cycles of all-reduces next to the bound of the links, and to the timing model."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from neuroncore_rtl.kernels.library.collectives import torus_all_reduce
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot
-from neuroncore_rtl.spec.instance import INSTANCES, Instance
+from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE, torus_bound
@@ -44,17 +45,14 @@ def _torus_all_reduce(algorithm: str, size: int) -> dict[str, object]:
     report, instance = ALLREDUCE.run(settings), instance_of(settings)
     error = None
     if algorithm == "torus":
-        lists = [torus_all_reduce(instance, _whole(core, size, instance)) for core in range(CORES_PER_CHIP)]
+        # An FP32 all-reduce of each core of chip 0 and the same core of all other chips.
+        groups = [Group(core, CORES_PER_CHIP, instance.chips) for core in range(CORES_PER_CHIP)]
+        whole = partial(Collective, kind=CollectiveKind.ALL_REDUCE, rank=0, count=size // 4)
+        lists = [torus_all_reduce(instance, whole(group=group)) for group in groups]
         error = max(sum(cycles_of(LinkCase.of(instance, one)) for one in steps) for steps in lists) / report.cycles - 1
     bound = torus_bound(instance, CORES_PER_CHIP, size, size)
     measured = {"cycles": report.cycles, "bound": bound, "bit_exact": not report.problems, "model_error": error}
     return {"algorithm": algorithm, "bytes": size} | measured
-
-
-def _whole(core: int, size: int, instance: Instance) -> Collective:
-    """Return the FP32 ALL_REDUCE of `size` bytes of a core of chip 0 and the same core of all other chips."""
-    group = Group(core, CORES_PER_CHIP, instance.chips)
-    return Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=0, count=size // 4)
 
 
 def measure_link() -> dict[str, object]:

@@ -94,27 +94,18 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
 
 
 def _measure(elaborate: Callable, design: Callable, sender) -> None:
+    SIM_BUILD.mkdir(parents=True, exist_ok=True)
     try:
-        sender.send(_figures(elaborate, design))
+        with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
+            vectors.libraries_folder = Path(root) / "lanes"  # in this process only
+            _, elaboration = measure_time(lambda: elaborate(vectors.use_vectors()))
+            _, build = measure_time(lambda: simulation.build(design(vectors=vectors.use_vectors()), root=Path(root)))
+            _keep(Path(root), SIM_BUILD)
     except (simulation.BuildFailed, MissingTool) as failed:
         sender.send(failed)
-
-
-def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
-    SIM_BUILD.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
-        vectors.libraries_folder = Path(root) / "lanes"  # in this process only
-        started = time.perf_counter()
-        elaborate(vectors.use_vectors())
-        elaborated = time.perf_counter()
-        simulation.build(design(vectors=vectors.use_vectors()), root=Path(root))
-        built = time.perf_counter()
-        _keep(Path(root), SIM_BUILD)
-    return {
-        "elaboration_s": elaborated - started,
-        "cold_build_s": built - started,
-        "build_peak_gib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB,
-    }
+        return
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB
+    sender.send({"elaboration_s": elaboration, "cold_build_s": elaboration + build, "build_peak_gib": peak})
 
 
 def _keep(root: Path, place: Path) -> None:

@@ -5,6 +5,7 @@ A collective takes the cycles of the link model, plus two fitted constants that 
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +22,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, memset
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
+from neuroncore_rtl.spec.instance import INSTANCES, Topology
 from neuroncore_rtl.spec.isa import queue_name
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.tests.kernels import transformer
@@ -117,22 +118,6 @@ def load_recording(config: Config, latencies: Sequence[int]) -> list[int]:
     return _cycles(build_image(program), latencies)
 
 
-def _instance(config: Config) -> Instance:
-    return INSTANCES["trainium1" if config.clock_mhz else "trn1"].with_overrides(topology=Topology.TORUS)
-
-
-def all_reduce_cycles(config: Config, size: int) -> int:
-    """Return the cycles of an FP32 all-reduce between the cores of a chip."""
-    return cycles_of(LinkCase(instance=_instance(config), ranks=2, count=size // 4))
-
-
-def all_gather_cycles(config: Config, size: int) -> int:
-    """Return the cycles of an all-gather by all cores of an instance; `size` is the bytes of the result."""
-    cores = INSTANCES["trn1"].cores
-    case = LinkCase(instance=_instance(config), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
-    return cycles_of(case)
-
-
 def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
     """Return two fitted times in microseconds: of a start by the host, and of a step around the ring.
 
@@ -147,16 +132,22 @@ def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
 
 def collective_rows(config: Config) -> tuple[list[dict[str, object]], tuple[float, float]]:
     """Return the rows and the fitted constants; every second row is used for the fit, the other rows test it."""
-    groups = (ALL_REDUCES, all_reduce_cycles, 2), (ALL_GATHERS, all_gather_cycles, 31)
+    instance, cores = INSTANCES["trainium1" if config.clock_mhz else "trn1"], INSTANCES["trn1"].cores
+    case = partial(LinkCase, instance=instance.with_overrides(topology=Topology.TORUS))
+    # An all-reduce between the cores of a chip, and an all-gather by all cores of an instance, with their steps.
+    groups = (
+        (ALL_REDUCES, lambda words: case(ranks=2, count=words), 2),
+        (ALL_GATHERS, lambda words: case(ranks=cores, count=words // cores, kind=CollectiveKind.ALL_GATHER), 31),
+    )
     rows = [
         {
             "name": time.name,
             "published": time.us,
-            "bare": cycles(config, time.size) / (config.clock_mhz or 1000 * GHZ),
+            "bare": cycles_of(case_of(time.size // 4)) / (config.clock_mhz or 1000 * GHZ),
             "steps": steps,
             "use": ("judged", "fitted")[number % 2],
         }
-        for times, cycles, steps in groups
+        for times, case_of, steps in groups
         for number, time in enumerate(times)
     ]
     host, step = fit_collectives([row for row in rows if row["use"] == "fitted"])

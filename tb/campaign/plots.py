@@ -30,8 +30,6 @@ MOST = len(COLOURS)  # most lines in one plot; a sweep of more combinations show
 TICKS = 12  # most values of a variable with a tick each, evenly spaced; more values have a scale
 DODGE = 0.05  # distance of the error bars of two lines, in distances of ticks
 CHIPS = "CHIPS"
-SCALED = {"utilisation": 100}
-"""Measures in percent."""
 
 
 @dataclass(frozen=True)
@@ -100,20 +98,18 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str], measures: Sequence[str] = ()) -> Path | None:
     """Draw cycles and utilisation over a size, a line per combination of `swept`; None if there is nothing."""
     rows = [row for row in _usable(rows) if row["cycles"]]
-    axis = _axis_of(rows, size_of(rows, [name for name in swept if name != CHIPS]))
     panels = [
         Panel("cycles; dashed: lower bound without stalls", {"": "cycles"}, "ideal_cycles"),
         Panel("utilisation, percent", {"": "utilisation"}),
     ]
-    return _draw_panels(path, rows, swept, axis, panels) if axis else None
+    return _draw_panels(path, rows, swept, size_of(rows, [name for name in swept if name != CHIPS]), panels)
 
 
 def draw_measures(path: Path, rows: Sequence[Row], swept: Sequence[str], measures: Sequence[str] = ()) -> Path | None:
     """Draw the TEST's own measures over a variable, or over SEED if no other varies; arguments as for `draw_sizes`."""
     rows = _usable(rows)
     panels = _panels_of(name for name in measures if name not in ALWAYS)
-    axis = _axis_of(rows, size_of(rows, swept) or (SEED.name,))
-    return _draw_panels(path, rows, swept, axis, panels) if axis and panels else None
+    return _draw_panels(path, rows, swept, size_of(rows, swept) or (SEED.name,), panels)
 
 
 def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str], measures: Sequence[str] = ()) -> Path | None:
@@ -123,8 +119,7 @@ def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str], measures: 
         Panel("cycles; dashed: bound of the links", {"": "cycles"}, "ring_bound_cycles"),
         Panel("share of the links' bound, percent", {"": "utilisation"}),
     ]
-    axis = _axis_of(rows, (CHIPS,))
-    return _draw_panels(path, rows, swept, axis, panels) if axis else None
+    return _draw_panels(path, rows, swept, (CHIPS,), panels)
 
 
 def draw_campaign_roofline(
@@ -226,13 +221,14 @@ def _usable(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["status"] != Status.BROKEN]
 
 
-def _axis_of(rows: Sequence[Row], names: tuple[str, ...]) -> Axis | None:
+def _draw_panels(
+    path: Path, rows: Sequence[Row], swept: Sequence[str], names: tuple[str, ...], panels: Sequence[Panel]
+) -> Path | None:
+    """Draw a line for each measure and combination of the variables other than `names`, which share the x axis."""
     values = _values(rows, names[0]) if names else []
-    return Axis(names, tuple(values)) if len(values) > 1 else None
-
-
-def _draw_panels(path: Path, rows: Sequence[Row], swept: Sequence[str], axis: Axis, panels: Sequence[Panel]) -> Path:
-    """Draw the panels, with a line for each measure and combination of the variables that are not on the axis."""
+    if len(values) < 2 or not panels:
+        return None
+    axis = Axis(names, tuple(values))
     figure, grid = _grid(len(panels))
     combinations = _lines(rows, [name for name in swept if name not in (*axis.names, SEED.name)])
     data, lines = [], {}
@@ -244,7 +240,7 @@ def _draw_panels(path: Path, rows: Sequence[Row], swept: Sequence[str], axis: Ax
         }
         lines |= own
         for n, (style, (label, (measure, several))) in enumerate(zip(_styles(own), own.items(), strict=False)):
-            spreads, scale = _spreads(several, axis, measure), SCALED.get(measure, 1)
+            spreads, scale = _spreads(several, axis, measure), 100 if measure == "utilisation" else 1
             aside = DODGE * (n - (min(MOST, len(own)) - 1) / 2) if axis.is_even else 0
             _draw_line(axes, axis, spreads, scale, style, label, aside)
             bounds = _spreads(several, axis, panel.bound) if panel.bound else [None] * len(spreads)

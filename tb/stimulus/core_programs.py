@@ -1,5 +1,6 @@
 """Random programs of all engines of a core; copies at start and end make a comparison of HBM suffice."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, Tensor, build_image, dma_copy
+from neuroncore_rtl.kernels.program.entries import Entry, records_of
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, Format
@@ -14,14 +16,63 @@ from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
-from neuroncore_rtl.tb.stimulus.nops import NopProgram
-from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_columns, random_rows
+from neuroncore_rtl.tb.stimulus.tensor_programs import CLOSE, TURNS, random_columns, random_rows
 
-__all__ = ["CoreChoices", "CoreProgram", "CoreWriter", "execute_in_order", "garbled_image", "random_core_program"]
+__all__ = [
+    "CoreChoices", "CoreProgram", "CoreWriter", "NopProgram", "execute_in_order", "garbled_image",
+    "random_core_program",
+]  # fmt: skip
 
 INDICES = 16  # words of row numbers in each partition
 TABLE_ROWS = 8  # number of rows that those numbers select from
 SKIPPED = 4  # number of last words with arbitrary numbers, for copies that skip out-of-range rows
+SCRATCH = 4  # semaphores for which no record waits
+
+
+@dataclass
+class NopProgram(Program):
+    """A program of one section with NOPs before a share of its records.
+
+    The waits of such a record move to a NOP before the record in its queue, or to NOPs in any queues. In the second
+    case the NOPs increment a separate semaphore, and the record waits for it. The program uses the first half of the
+    semaphores, the NOPs use the second half.
+    """
+
+    share: float = 0.2
+    seed: int = 0
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [entry for entry, _ in self._mixed()]
+
+    def records(self) -> list[isa.Record]:
+        return [record for _, record in self._mixed()]
+
+    def _mixed(self) -> Iterator[tuple[Entry, isa.Record]]:
+        rng = np.random.default_rng(self.seed)
+        half = len(self.semaphores) // 2
+        scratch, joins = self.semaphores[half : half + SCRATCH], iter(self.semaphores[half + SCRATCH :])
+        entries = super().entries
+        for entry, record in zip(entries, records_of(entries, self.semaphores[:half]), strict=True):
+            if rng.random() >= self.share:
+                yield entry, record
+                continue
+            semaphore = next(joins, None) if rng.random() < 0.7 else None
+            if semaphore is None:
+                nops, waits = [(entry.queue, record.waits, ())], ()
+            else:
+                parts = (record.waits,) if rng.random() < 0.5 else (record.waits[:1], record.waits[1:])
+                queues = isa.queue_count(self.config)
+                nops = [(int(rng.integers(queues)), part, (isa.Update(semaphore),)) for part in parts]
+                waits = (isa.Wait(semaphore, len(parts)),)
+            for queue, own, updates in nops:
+                if rng.random() < 0.5:
+                    op = isa.UpdateOp.SET if rng.random() < 0.5 else isa.UpdateOp.ADD
+                    unread = isa.Update(scratch[int(rng.integers(SCRATCH))], int(rng.integers(16)), op)
+                    updates = (unread, *updates) if rng.random() < 0.5 else (*updates, unread)
+                nop = isa.Record(instruction=isa.Nop(), waits=own, updates=updates)
+                yield replace(entry, queue=queue, lane=None, number=0, instruction=nop.instruction, waits=[]), nop
+            yield entry, replace(record, waits=waits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.tb.campaign.mutation.children import Child
 from neuroncore_rtl.tb.campaign.mutation.equivalence import EquivalenceProof, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
-from neuroncore_rtl.tb.campaign.mutation.session import Request
+from neuroncore_rtl.tb.campaign.mutation.session import Child, Request
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, add_watcher
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named

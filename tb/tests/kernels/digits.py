@@ -27,7 +27,7 @@ from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
+from neuroncore_rtl.tb.tests.kernels.products import counters_of, gathered, ideal_cycles, product_jobs
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
@@ -177,25 +177,18 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
         jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "", stall=settings.stall)
         results = []
         for job in jobs:
-            results.append((yield replace(job, subject=(number, job.subject, a, b))))
-        values = _product(results).view(np.float32) + layer.bias
+            results.append((yield replace(job, subject=(number, a, b))))
+        values = gathered(results, (len(a), b.shape[1])).view(np.float32) + layer.bias
         if number + 1 < len(layers):
             values = digits.gelu(values)
-
-
-def _product(results: Sequence[Result]) -> np.ndarray:
-    _, _, a, b = results[0].job.subject
-    product = np.zeros((len(a), b.shape[1]), np.uint32)
-    for result in results:
-        result.job.subject[1].gather(result.outcome.memories["psum"], product)
-    return product
 
 
 def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Report]:
     compared = mismatches = 0
     for number in range(len(layers)):
         own = [result for result in results if result.job.subject[0] == number]
-        (_, _, a, b), product = own[0].job.subject, _product(own)
+        _, a, b = own[0].job.subject
+        product = gathered(own, (len(a), b.shape[1]))
         compared += product.size
         mismatches += int((product != golden.matrix_product(a, b, BF16, settings.config.rows)).sum())
     values = product.view(np.float32) + layers[-1].bias

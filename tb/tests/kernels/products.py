@@ -94,7 +94,6 @@ def product_jobs(
             load=TensorWork(program=program, stall=stall, seed=seed),
             doing=f"running {len(program.steps):,} instructions",
             name=name,
-            subject=program,
         )
         name = None
 
@@ -103,7 +102,7 @@ def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
     """Return the product that the jobs computed in PSUM, [M, N]."""
     product = np.zeros(shape, np.uint32)
     for result in results:
-        result.job.subject.gather(result.outcome.memories["psum"], product)
+        result.job.load.program.gather(result.outcome.memories["psum"], product)
     return product
 
 

@@ -13,8 +13,7 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT8
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.tb.stimulus.core_programs import CoreProgram, garbled_image
-from neuroncore_rtl.tb.stimulus.nops import NopProgram
+from neuroncore_rtl.tb.stimulus.core_programs import CoreProgram, NopProgram, garbled_image
 from neuroncore_rtl.tb.tests.soak.case import Stored, smaller_sizes, text_of, without
 
 __all__ = ["Part", "instruction_labels", "part_of", "smaller_instructions"]

@@ -11,8 +11,8 @@ from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation
+from neuroncore_rtl.tb.stimulus.core_illegal import illegal_word, random_word
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
-from neuroncore_rtl.tb.stimulus.illegal import illegal_word, random_word
 from tests.hdl.tensor.engines import faulty
 from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, SMALLEST, smallest
 
