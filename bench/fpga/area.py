@@ -29,7 +29,7 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
 }
 
 
-def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
+def synthesise_unit(component: wiring.Component, family: Family, name: str) -> Netlist:
     """Return the netlist of a component for one of `run.fpga.synthesis.FAMILIES`."""
     modules, verilog = elaborate_unit(component, name)
     with progress(f"{name}: Yosys, {family.title}"):

@@ -106,7 +106,7 @@ def _follow_parent() -> None:
 
 
 def run_tasks(
-    tasks: Iterable[Task], executor: Executor, runs: str, over: Callable[[], bool] = lambda: False
+    tasks: Iterable[Task], executor: Executor, runs: str, over: Callable[[], bool]
 ) -> Iterator[tuple[Task, Row]]:
     """Yield each task once with its row, in the order in which they end.
 

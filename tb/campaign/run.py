@@ -86,7 +86,7 @@ def _count(title: str, total: int, known: int, counts: Counter, store: Store) ->
 
 
 @contextmanager
-def _progress(title: str, total: int | None, known: int, end: float | None = None) -> Iterator:
+def _progress(title: str, total: int | None, known: int, end: float | None) -> Iterator:
     console = terminal(stderr=True)
     started, said, failures = time.monotonic(), time.monotonic(), 0
     if not console.is_terminal:

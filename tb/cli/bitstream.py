@@ -18,7 +18,7 @@ from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slow
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
 from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, largest, replace_black_box, whole
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.settings import Settings, UsageError, refusals
 from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
@@ -45,10 +45,8 @@ def make_bitstream(settings: Settings) -> int:
         raise UsageError(f"CORES must be 1 on a board, not {config.cores}")
     name = directory_name(config) if config else "memory"
     clock_hz = 1_000_000 * settings.mhz
-    try:
+    with refusals():
         divisor = uart_divisor(clock_hz, settings.baud)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     directory = SIM_BUILD / "bitstream" / f"{settings.board}-{name}"
     board, modules = whole(Board(config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz)), "board")
 

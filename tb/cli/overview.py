@@ -75,7 +75,7 @@ def print_overview(summaries: Mapping[str, str] | None = None) -> None:
     click.echo(overview(terminal().width, summaries), nl=False)
 
 
-def print_help(one: "Command", line: str, complete: bool = False) -> None:
+def print_help(one: "Command", line: str, complete: bool) -> None:
     """Print `command_help` in lines as wide as the terminal."""
     click.echo(command_help(one, line, terminal().width, complete), nl=False)
 

@@ -70,7 +70,7 @@ class Flipped:
     fault: CoreFault | None
 
 
-def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> Flipped:
+def flipped_image(rng: np.random.Generator, image: Image, records: int) -> Flipped:
     """Return an image with one to three flipped bits in each of `records` records of a legal image.
 
     Another bit is flipped instead if the changed record is legal and writes to HBM outside of the image's tensors, or

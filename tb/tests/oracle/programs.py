@@ -79,10 +79,10 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
             yield Test(path, machine + group)
 
 
-def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
-    """Run riscv-arch-test; found: ELF files and references; device: as `run_tests`."""
+def run_architecture_tests(settings: Settings, found: Sequence[list[Path]]) -> Report:
+    """Run riscv-arch-test; found: ELF files and references."""
     left_out = Counter()
-    return _report(settings, _signed(*found, left_out), left_out, device)
+    return _report(settings, _signed(*found, left_out), left_out)
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
@@ -111,7 +111,7 @@ def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Coun
             yield Test(path, path.parent.name, words)
 
 
-def _report(settings: Settings, tests: Iterable[Test], left_out: Counter, device: Device | None) -> Report:
+def _report(settings: Settings, tests: Iterable[Test], left_out: Counter, device: Device | None = None) -> Report:
     device = device or CpuDevice(memory_bytes=MEMORY_BYTES)
     table, failures, compared, mismatches = defaultdict(Counter), [], 0, 0
     for test in tests:
