@@ -88,10 +88,8 @@ def measure_speed() -> dict[str, object]:
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)
-    x, w = (
-        stimulus.ordinary_codes(rng, BF16, rows * columns).reshape(rows, columns)
-        for rows, columns in ((64, 16 * instance.cores), (16 * instance.cores, 64))
-    )
+    depth = 16 * instance.cores
+    x, w = (stimulus.ordinary_codes(rng, BF16, 64 * depth).reshape(shape) for shape in ((64, depth), (depth, 64)))
     shards = tensor_parallel_programs(instance, Group(0, 1, instance.cores), x, w, strips=4)
     job = ImageJob(machine=instance, images=[shard.image for shard in shards])
     expected = job.golden()

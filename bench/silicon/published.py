@@ -1,7 +1,7 @@
 """Published times of Trainium 1, which AWS does not promise; conditions of convolution and BERT are roughly known."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = [
     "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DEPENDENCE", "DMA_START", "KERNELS", "LOADED",
@@ -19,6 +19,9 @@ _STUDENT = "robertpare17/asst4-trainium @8a1d41c: solution.md, trn1.2xlarge"
 _PRODUCT = "aws-neuron-sdk @v2.26.1: nki/tutorials/matrix_multiplication.rst"
 _NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile_results.csv, trn1.32xlarge"
 
+Use = Literal["judged", "fitted", "studied"]
+Arguments = tuple[tuple[int, ...] | float, ...]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
@@ -35,10 +38,10 @@ class PublishedTime:
     ceiling: bool = False
     size: int = 0
     run: bool = False
-    use: Literal["judged", "fitted", "studied"] = "judged"
+    use: Use = "judged"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class KernelFigure:
     """Published time of a kernel; `more` names the work here beyond the published one.
 
@@ -48,15 +51,15 @@ class KernelFigure:
 
     time: PublishedTime
     kernel: str
-    arguments: tuple[tuple[int, ...] | float, ...]
+    arguments: Arguments
     dtype: str
     grid: tuple[int, ...] = (1,)
     more: str = ""
     checkout: str = "NKI_SAMPLES"
 
 
-def _ceiling(name: str, us: float, source: str) -> PublishedTime:
-    return PublishedTime(name=name, us=us, source=source, ceiling=True, run=True)
+def _of_run(name: str, us: float, source: str, **kind: Any) -> PublishedTime:
+    return PublishedTime(name=name, us=us, source=source, run=True, **kind)
 
 
 def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = False) -> KernelFigure:
@@ -64,75 +67,49 @@ def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = F
     name = f"attention 4096 x {size} {short}"
     if allocated:
         kernel = "allocated_attention.py:allocated_fused_self_attn_for_SD_small_head_size"
-        time, shapes = _ceiling(f"allocated {name}", us, _ALLOCATED), (wide, wide, tall)
+        time, shapes = _of_run(f"allocated {name}", us, _ALLOCATED, ceiling=True), (wide, wide, tall)
     else:
         kernel = "attention.py:fused_self_attn_for_SD_small_head_size"
-        time, shapes = _ceiling(name, us, _ATTENTION), (wide, tall, tall)
-    return KernelFigure(time=time, kernel=f"{_REFERENCE}/{kernel}", arguments=shapes, dtype=dtype)
+        time, shapes = _of_run(name, us, _ATTENTION, ceiling=True), (wide, tall, tall)
+    return KernelFigure(time, f"{_REFERENCE}/{kernel}", shapes, dtype)
 
 
 def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: str) -> KernelFigure:
     # For a single tile of tokens the kernel copies sums that it has not computed, which this project rejects.
     run = max(tokens, 256)
     more = f"{run} tokens instead of {tokens}" if run > tokens else ""
-    return KernelFigure(
-        time=_ceiling(f"RMS norm + QKV {tokens} x {features} x {heads} {short}", us, _QKV),
-        kernel=f"{_REFERENCE}/allocated_fused_linear.py:allocated_fused_rms_norm_qkv",
-        arguments=((1, run, features), (features, heads)),
-        dtype=dtype,
-        grid=(),
-        more=more,
-    )
+    time = _of_run(f"RMS norm + QKV {tokens} x {features} x {heads} {short}", us, _QKV, ceiling=True)
+    kernel = f"{_REFERENCE}/allocated_fused_linear.py:allocated_fused_rms_norm_qkv"
+    return KernelFigure(time, kernel, ((1, run, features), (features, heads)), dtype, grid=(), more=more)
 
 
 def _mamba(us: float, version: int, channels: int) -> KernelFigure:
     tile, states = (1, channels, 512), (1, 16, 512)
-    name = f"mamba_v{version}, {channels} x 512 fp32"
     # The time of version 2 led to rows read from PSUM and to the removal of repeated instructions.
-    return KernelFigure(
-        time=PublishedTime(name=name, us=us, source=_MAMBA, run=True, use="studied" if version == 2 else "judged"),
-        kernel=f"src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py:mamba_v{version}",
-        arguments=(tile, tile, (channels, 16), states, states),
-        dtype="float32",
-    )
+    use = "studied" if version == 2 else "judged"
+    time = _of_run(f"mamba_v{version}, {channels} x 512 fp32", us, _MAMBA, use=use)
+    kernel = f"src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py:mamba_v{version}"
+    return KernelFigure(time, kernel, (tile, tile, (channels, 16), states, states), "float32")
 
 
-def _product(us: float, version: str, use: Literal["judged", "fitted"] = "judged") -> KernelFigure:
+def _product(us: float, version: str, use: Use = "judged") -> KernelFigure:
     file = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
-    name = f"product 4096 x 8192 x 8192 bf16, {version.replace('_', ' ')}"
-    return KernelFigure(
-        time=PublishedTime(name=name, us=us, source=_PRODUCT, run=True, use=use),
-        kernel=f"{file}:nki_matmul_{version}_",
-        arguments=((8192, 4096), (8192, 8192)),
-        dtype="bfloat16",
-    )
+    time = _of_run(f"product 4096 x 8192 x 8192 bf16, {version.replace('_', ' ')}", us, _PRODUCT, use=use)
+    return KernelFigure(time, f"{file}:nki_matmul_{version}_", ((8192, 4096), (8192, 8192)), "bfloat16")
 
 
-def _student(
-    us: float,
-    name: str,
-    kernel: str,
-    shapes: tuple[tuple[int, ...], ...],
-    dtype: str,
-    use: Literal["judged", "studied"] = "judged",
-) -> KernelFigure:
-    time = PublishedTime(name=name, us=us, source=_STUDENT, run=True, use=use)
-    return KernelFigure(time=time, kernel=kernel, arguments=shapes, dtype=dtype, checkout="ASST4_TRAINIUM")
+def _student(us: float, name: str, kernel: str, shapes: Arguments, dtype: str, use: Use = "judged") -> KernelFigure:
+    return KernelFigure(_of_run(name, us, _STUDENT, use=use), kernel, shapes, dtype, checkout="ASST4_TRAINIUM")
 
 
 def _nkibench(
-    name: str,
-    us: float,
-    file: str,
-    *arguments: tuple[int, ...] | float,
-    use: Literal["judged", "fitted", "studied"] = "judged",
+    name: str, us: float, file: str, *arguments: tuple[int, ...] | float, use: Use = "judged"
 ) -> KernelFigure:
-    time = PublishedTime(name=f"{name} of NKIBench, fp32", us=us, source=_NKIBENCH, run=True, use=use)
-    kernel = f"NKIBench/kernels/{file}_0.py:kernel"
-    return KernelFigure(time=time, kernel=kernel, arguments=arguments, dtype="float32", checkout="ACCELOPT")
+    time = _of_run(f"{name} of NKIBench, fp32", us, _NKIBENCH, use=use)
+    return KernelFigure(time, f"NKIBench/kernels/{file}_0.py:kernel", arguments, "float32", checkout="ACCELOPT")
 
 
-def _norm(features: int) -> tuple[tuple[int, ...] | float, ...]:
+def _norm(features: int) -> Arguments:
     return (4096, features), (features, 2048), 1e-5, (4096, features), (features,)
 
 
