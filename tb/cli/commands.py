@@ -13,14 +13,14 @@ from neuroncore_rtl import IN_CLONE, SIM_BUILD
 from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.page.parts import collect_parts
 from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
-from neuroncore_rtl.run.shell import PLAIN_WIDTH, display_path, shell_command
+from neuroncore_rtl.run.shell import PLAIN_WIDTH, display_path, shell_command, terminal
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
 from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
 from neuroncore_rtl.run.sim.vectors import WrongChoice, lanes_choice, threads_choice
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
-from neuroncore_rtl.tb.cli.overview import MODULES
+from neuroncore_rtl.tb.cli.overview import MODULES, command_help, print_overview
 from neuroncore_rtl.tb.cli.page import open_page, opened, split_open, write_run_page
 
 __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
@@ -153,8 +153,6 @@ def doctor():
 @click.argument("words", metavar="[ALL=1]", nargs=-1)
 def show_help(test: str | None, words: tuple[str, ...]):
     """List targets, TESTs and presets, or the variables of a TEST or a target; ALL=1 lists every parameter."""
-    from neuroncore_rtl.tb.cli.overview import print_help, print_overview
-
     if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
         raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
     if test is None:
@@ -162,7 +160,8 @@ def show_help(test: str | None, words: tuple[str, ...]):
         return print_overview(None if IN_CLONE else summaries)
     command = next((one for one in ALL_COMMANDS if one.name == test), None)
     line = shell_command(test) if command else shell_command("sim", test)
-    print_help(command or opened(registry.command_named)(test), line, words[-1:] == ("ALL=1",))
+    found = command or opened(registry.command_named)(test)
+    click.echo(command_help(found, line, terminal().width, words[-1:] == ("ALL=1",)), nl=False)
 
 
 @app.command("parallel_compile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

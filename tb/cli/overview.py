@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.parameters import ParameterGroup, parameters
 if TYPE_CHECKING:
     from neuroncore_rtl.run.settings import Command
 
-__all__ = ["COMMON", "GROUPS", "MODULES", "command_help", "overview", "print_help", "print_overview", "targets"]
+__all__ = ["COMMON", "GROUPS", "MODULES", "command_help", "overview", "print_overview", "targets"]
 
 MAKEFILE = ROOT / "Makefile"
 
@@ -73,11 +73,6 @@ def targets() -> list[tuple[str, str]]:
 def print_overview(summaries: Mapping[str, str] | None = None) -> None:
     """Print the overview; `summaries`: of the commands of an installed package, as in `overview`."""
     click.echo(overview(terminal().width, summaries), nl=False)
-
-
-def print_help(one: "Command", line: str, complete: bool) -> None:
-    """Print `command_help` in lines as wide as the terminal."""
-    click.echo(command_help(one, line, terminal().width, complete), nl=False)
 
 
 def overview(width: int, installed: Mapping[str, str] | None = None) -> str:
