@@ -6,11 +6,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -23,13 +23,15 @@ from neuroncore_rtl.run.wrong_tile import WrongTile
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [
-    "Report", "Share", "align_rows", "only_long", "progress", "recording_in", "recordings", "write_record",
+    "Report", "Share", "align_rows", "only_long", "progress", "recording_in", "recordings", "set_within",
+    "write_record",
 ]  # fmt: skip
 
-RESULTS = SIM_BUILD / "results"
-"""Folder of the JSON records."""
-
+RESULTS = SIM_BUILD / "results"  # folder of the JSON records
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
+_QUIET = ContextVar("quiet", default=False)
+
+_Value = TypeVar("_Value")
 
 _NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?%?|nan|-?inf")
 
@@ -40,13 +42,18 @@ def recordings() -> Path:
 
 
 @contextmanager
-def recording_in(folder: Path) -> Iterator[None]:
-    """Let runs in this context record their files in `folder`, separate from concurrent runs."""
-    token = _RECORDINGS.set(folder)
+def set_within(variable: ContextVar[_Value], value: _Value) -> Iterator[_Value]:
+    """Give a variable a value in this context."""
+    token = variable.set(value)
     try:
-        yield
+        yield value
     finally:
-        _RECORDINGS.reset(token)
+        variable.reset(token)
+
+
+def recording_in(folder: Path) -> AbstractContextManager[Path]:
+    """Let runs in this context record their files in `folder`, separate from concurrent runs."""
+    return set_within(_RECORDINGS, folder)
 
 
 def align_rows(rows: Iterable[tuple[str, str]]) -> list[str]:
@@ -86,8 +93,7 @@ class Report:
             of mappings becomes a nested table, as does a list of mappings, in which the first value names a row.
         failures: other reasons of a failure, a sentence each.
         details: further entries of the record, not in the table; JSON values.
-        curves: values of every step, by quantity and name of the curve, such as {"loss": {"sr": [2.3, ...]}}; in the
-            record, not in the table.
+        curves: like `details`, values of every step by quantity and curve, such as {"loss": {"sr": [2.3, ...]}}.
         modelled: whether the cycles are the timing model's; no RTL has run, and nothing was compared.
         judge: source of the verdict if not golden.
         wrong_tile: the first tile of a product that differs, for the run's page.
@@ -152,18 +158,11 @@ class Report:
     def as_json(self) -> dict[str, object]:
         cycles = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation")
         figures = (*cycles, "compared", "mismatches", "bit_exact", "modelled")
-        record = {
-            "test": self.test,
-            "settings": self.settings,
-            **{name: getattr(self, name) for name in figures},
-            **({} if self.microseconds is None else {"microseconds": self.microseconds}),
-            **({} if self.run_microseconds is None else {"run_microseconds": self.run_microseconds}),
-            **self.rows,
-            **self.details,
-            **({"curves": self.curves} if self.curves else {}),
-            "problems": self.problems,
-            "exit_status": self.exit_status,
-        }
+        times = {"microseconds": self.microseconds, "run_microseconds": self.run_microseconds}
+        record = {"test": self.test, "settings": self.settings, **{name: getattr(self, name) for name in figures}}
+        record |= {name: time for name, time in times.items() if time is not None}
+        record |= {**self.rows, **self.details} | ({"curves": self.curves} if self.curves else {})
+        record |= {"problems": self.problems, "exit_status": self.exit_status}
         return {name: _plain(value) for name, value in record.items()}
 
     @property
@@ -248,26 +247,14 @@ def _readable(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-_QUIET = ContextVar("quiet", default=False)
-
-
-@contextmanager
-def only_long() -> Iterator[None]:
+def only_long() -> AbstractContextManager[bool]:
     """Let `progress` show only what is expected to take long."""
-    token = _QUIET.set(True)
-    try:
-        yield
-    finally:
-        _QUIET.reset(token)
+    return set_within(_QUIET, True)
 
 
 @contextmanager
 def progress(
-    text: str,
-    activity: str = "",
-    size: float = 1,
-    done: Callable[[], float] | None = None,
-    machine: object = None,
+    text: str, activity: str = "", size: float = 1, done: Callable[[], float] | None = None, machine: object = None
 ) -> Iterator[None]:
     """Show on stderr that something is in progress: a spinner on a terminal, else lines at start and end.
 
@@ -281,34 +268,30 @@ def progress(
             a duration that it foretells is shown.
         machine: the simulated machine, see `run.monitor`.
     """
-    console = terminal(stderr=True)
-    started = time.monotonic()
-    expected = estimate(activity or text, size)
+    console, started, expected = terminal(stderr=True), time.monotonic(), estimate(activity or text, size)
     shown = text + remark(expected)
-    if _QUIET.get() and shown == text:
-        yield
-        remember(activity or text, time.monotonic() - started, size)
-        return
+    quiet = _QUIET.get() and shown == text
     recorded = Ongoing(text, started, expected, done, machine=machine)
-    if console.is_terminal:
+    if quiet:
+        yield
+    elif console.is_terminal:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-        with Progress(*columns, console=console, transient=True) as display:
+        with Progress(*columns, console=console, transient=True) as display, watched(recorded):
             task = display.add_task(shown)
             recorded.show = lambda seconds: display.update(task, description=text + remark(seconds))
-            with watched(recorded):
-                yield
+            yield
     else:
         console.print(f"{shown} ...", markup=False)
-        said = [shown != text]  # a file needs one estimate
 
         def say(seconds: float) -> None:
-            if remark(seconds) and not said[0]:
+            if remark(seconds):
                 console.print(f"{text}{remark(seconds)} ...", markup=False)
-                said[0] = True
+                recorded.show = None  # a file needs one estimate
 
-        recorded.show = say
+        recorded.show = say if shown == text else None
         with watched(recorded):
             yield
     seconds = time.monotonic() - started
     remember(activity or text, seconds, size)
-    console.print(f"{text}: {seconds:.1f} s", markup=False)
+    if not quiet:
+        console.print(f"{text}: {seconds:.1f} s", markup=False)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.golden.timing import Prediction
-from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program
 from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.kernels.program.spilling import spill_table
 from neuroncore_rtl.run.arrays import numbers_of
@@ -19,7 +18,7 @@ from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.report import Share, align_rows
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.profile.figures import Figures
-from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
+from neuroncore_rtl.run.view.profile.stalls import MEANINGS
 from neuroncore_rtl.run.view.source_lines import LineCycles, costly_lines, cycles_by_line, line_table, short_code
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, Storage, queue_name
@@ -110,27 +109,25 @@ class Result:
         """Rows of a report about the profile: folder, cycles of the busiest engine by cause, and of costly lines."""
         if self.profiled is None or self.profile is None:
             return {}
-        run = self.profiled.run
-        rows = [*zip(self.causes.items(), map(MEANINGS.get, StallCause), strict=True)]
-        rows.append((("sum", sum(self.causes.values())), "the cycles of the run"))
+        cycles, meanings = self.profiled.run.cycles, (*MEANINGS.values(), "the cycles of the run")
+        counts = self.causes | {"sum": sum(self.causes.values())}
         table = {
-            name: {"cycles": count, "share": Share(count / max(run.cycles, 1)), "meaning": meaning}
-            for (name, count), meaning in rows
+            name: {"cycles": count, "share": Share(count / max(cycles, 1)), "meaning": meaning}
+            for (name, count), meaning in zip(counts.items(), meanings, strict=True)
         }
         # The lines that append the instructions, in the kernel or in the library's kernels that it calls.
-        lines = line_table(costly_lines(self._cycles_by_line(lambda source: source.kernel)), run.cycles)
+        lines = line_table(costly_lines(self._cycles_by_line(lambda source: source.kernel)), cycles)
         profile = display_path(self.profile)
         return {"profile": profile, f"cycles_of_{self.busiest}": table, "cycles_of_lines": lines}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
         """Busy share of the cycles, by engine; "dma" is the busiest DMA engine."""
+        busy = engine_busy_cycles(self.outcome.parts[0]) if self.outcome else {}
         if self.prediction is not None:
-            busy = self.prediction.busy
-            engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
-            busy = engines | {"dma": max(count for name, count in busy.items() if name.startswith("dma"))}
-        else:
-            busy = engine_busy_cycles(self.outcome.parts[0]) if self.outcome else {}
+            found = self.prediction.busy
+            busy = {name: count for name, count in found.items() if not name.startswith("dma")}
+            busy["dma"] = max(count for name, count in found.items() if name.startswith("dma"))
         return {name: count / (self.cycles or 1) for name, count in busy.items()}
 
     @cached_property
@@ -147,12 +144,8 @@ class Result:
         return self._cycles_by_line(lambda source: source.user)
 
     def _cycles_by_line(self, line: Callable[[SourceLine], Line]) -> dict[Line, LineCycles]:
-        if self.prediction is not None:
-            records = self.prediction.records
-        elif self.outcome is not None and self.outcome.parts:
-            records = self.outcome.parts[0].events
-        else:
-            return {}
+        records = self.outcome.parts[0].events if self.outcome is not None and self.outcome.parts else ()
+        records = records if self.prediction is None else self.prediction.records
         ran = ((self.image.entry(one.address), one.issued, one.retired) for one in records)
         return cycles_by_line(ran, self.cycles or 0, line)
 
@@ -182,15 +175,11 @@ class Result:
     @property
     def causes(self) -> dict[str, int]:
         """Number of cycles of the busiest engine of a profile by cause; see `run.view.profile.stalls`."""
-        counts = self.profiled.stalls[str(self.busiest)] if self.profiled else {}
-        return {cause.name.lower(): count for cause, count in counts.items()}
+        return self.profiled.stalls[str(self.busiest)] if self.profiled else {}
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Values of the tensors in HBM that the program wrote, by name; see `numbers_of`.
-
-        Of several tensors with the same name only the first is in the result.
-        """
+        """Values of the tensors in HBM that the program wrote, by name, the first of each; see `numbers_of`."""
         return {name: self.read(tensor) for name, tensor in self._outputs.items()}
 
     @cached_property
@@ -241,20 +230,21 @@ class Result:
         if self.utilisation:
             yield "utilisation", ", ".join(f"{name} {share:.1%}" for name, share in self.utilisation.items())
             for queue, causes in self.stalls.items():
-                yield f"stalls of {queue}", ", ".join(f"{cause} {count:,}" for cause, count in causes.items() if count)
+                yield f"stalls of {queue}", _counts(causes)
         if self.bit_exact is not None:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
         for row in spill_table(self.image.spills):
             yield "spilled", "{tile}: {copies:,} copies, {bytes:,} bytes".format_map(row)
         files = {"timeline": self.timeline, "waveform": self.waveform, "profile": self.profile, "report": self.report}
-        for name, path in files.items():
-            if path is not None:
-                yield name, display_path(path)
+        yield from ((name, display_path(path)) for name, path in files.items() if path is not None)
         if self.profiled is not None:
-            counts = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items() if count)
-            yield f"cycles of {self.busiest}", counts
+            yield f"cycles of {self.busiest}", _counts(self.causes)
         for name, array in self.arrays.items():
             yield name, f"{list(array.shape)} {self._outputs[name].format.name}"
+
+
+def _counts(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause} {count:,}" for cause, count in causes.items() if count)
 
 
 def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
@@ -277,12 +267,8 @@ def hbm_width(config: Config, bandwidth: int) -> int:
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
     """Return the busy cycles by engine: "tensor" while a column enters the array; "dma" is the busiest DMA engine."""
     counters = run.counters
-    return {
-        "tensor": counters["tensor"]["columns"],
-        "vector": counters["vector"]["busy"],
-        "scalar": counters["scalar"]["busy"],
-        "dma": max(dma["busy"] for dma in counters["dma"]),
-    }
+    busy = {"tensor": counters["tensor"]["columns"], "vector": counters["vector"]["busy"]}
+    return busy | {"scalar": counters["scalar"]["busy"], "dma": max(dma["busy"] for dma in counters["dma"])}
 
 
 def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
@@ -313,14 +299,8 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
     counters = run.counters
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
-    queues = {
-        name: {"records": records[name], **_shares(counts, run.cycles)}
-        for name, counts in queue_cycles(run, config).items()
-    }
-    return {
-        "busy": _shares(engine_busy_cycles(run), run.cycles),
-        "dma_bytes": moved,
-        "queues": queues,
-        "conflicts": {name: count for name, count in counters["conflicts"].items() if count},
-        "controller": counters["controller"],
-    }
+    stalls = {name: _shares(counts, run.cycles) for name, counts in queue_cycles(run, config).items()}
+    queues = {name: {"records": records[name], **shares} for name, shares in stalls.items()}
+    conflicts = {name: count for name, count in counters["conflicts"].items() if count}
+    found = {"busy": _shares(engine_busy_cycles(run), run.cycles), "dma_bytes": moved, "queues": queues}
+    return found | {"conflicts": conflicts, "controller": counters["controller"]}

@@ -63,8 +63,5 @@ def write_page(
 @cache
 def _frame() -> str:
     """Return the page without its title and data."""
-
-    def asset(found: re.Match) -> str:
-        return (_ASSETS / found[1]).read_text(encoding="utf-8")
-
-    return re.sub(r"@@(\w+\.[\w.]+)@@", asset, (_ASSETS / "page.html").read_text(encoding="utf-8"))
+    page = (_ASSETS / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"@@(\w+\.[\w.]+)@@", lambda found: (_ASSETS / found[1]).read_text(encoding="utf-8"), page)

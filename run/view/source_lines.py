@@ -1,8 +1,7 @@
 """Cycles by the kernel line that appended an instruction."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.source import Line, SourceLine
@@ -11,17 +10,12 @@ from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["LineCycles", "costly_lines", "cycles_by_line", "line_table", "merge_spans", "short_code"]
 
-LINES = 8
-"""Most lines of `costly_lines`."""
-
-CODE = 60
-"""Most characters of a line's text in a table."""
-
+LINES = 8  # most lines of `costly_lines`
+CODE = 60  # most characters of a line's text in a table
 _Key = TypeVar("_Key", Line, SourceLine)
 
 
-@dataclass(frozen=True)
-class LineCycles:
+class LineCycles(NamedTuple):
     """Cost of a kernel line: cycles and number of its executed instructions; cycles of parallel engines count once."""
 
     cycles: int
@@ -43,12 +37,8 @@ def cycles_by_line(
         if entry.instruction.engine != Engine.QUEUE:
             spans.setdefault(line(entry.source), []).append((issued, end if retired is None else retired))
             engines.setdefault(line(entry.source), set()).add(entry.instruction.engine)
-    return {
-        line: LineCycles(
-            sum(end - begin for begin, end in merge_spans(spans[line])), len(spans[line]), tuple(sorted(engines[line]))
-        )
-        for line in sorted(spans)
-    }
+    cycles = {line: sum(end - begin for begin, end in merge_spans(own)) for line, own in spans.items()}
+    return {one: LineCycles(cycles[one], len(spans[one]), tuple(sorted(engines[one]))) for one in sorted(spans)}
 
 
 def costly_lines(lines: Mapping[Line, LineCycles]) -> dict[Line, LineCycles]:
@@ -59,17 +49,12 @@ def costly_lines(lines: Mapping[Line, LineCycles]) -> dict[Line, LineCycles]:
 
 def line_table(lines: Mapping[Line, LineCycles], cycles: int) -> list[dict[str, object]]:
     """Return the costs as a table for reports."""
-    return [
-        {
-            "line": str(line),
-            "engine": " ".join(engine.name.lower() for engine in cost.engines),
-            "cycles": cost.cycles,
-            "share": Share(cost.cycles / max(cycles, 1)),
-            "records": cost.records,
-            "code": short_code(line),
-        }
-        for line, cost in lines.items()
-    ]
+    rows = []
+    for line, cost in lines.items():
+        engines = " ".join(engine.name.lower() for engine in cost.engines)
+        figures = {"engine": engines, "cycles": cost.cycles, "share": Share(cost.cycles / max(cycles, 1))}
+        rows.append({"line": str(line), **figures, "records": cost.records, "code": short_code(line)})
+    return rows
 
 
 def short_code(line: Line) -> str:

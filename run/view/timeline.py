@@ -7,26 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["KINDS", "Slice", "TrackGroup", "write_timeline"]
-
+__all__ = ["KINDS", "Slice", "TrackGroup", "without_overlap", "write_timeline"]
 
 KINDS = {
     "load": "thread_state_iowait", "store": "thread_state_runnable", "copy": "thread_state_sleeping",
     "weights": "rail_animation", "multiply": "good", "vector": "rail_load", "scalar": "rail_response",
     "collective": "olive", "control": "grey", "stall": "bad", "rest": "white",
 }  # fmt: skip
-"""Colour of each kind of slice, by its name in Chrome's trace viewer. Perfetto derives a slice's colour from its name
-without digits.
-"""
+"""Colours of slices in Chrome's trace viewer by kind; Perfetto derives a slice's from its name without digits."""
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(NamedTuple):
     """Slice of a track from cycle `begin` to before `end`.
 
     Arguments:
-        track: index of the track in its group.
         args: details that are shown when the slice is selected.
         kind: key of `KINDS`, which determines the colour; "": the viewer selects a colour.
         number: identifier of the slice for the arrows of its group; None: the slice has no arrows.
@@ -45,11 +41,9 @@ class Slice:
 class TrackGroup:
     """Tracks that are shown together.
 
-    Slices of a track cannot overlap: a slice that begins before the end of the previous slice is drawn from there on.
-
     Arguments:
         tracks: names of the tracks that contain slices, in the order of `Slice.track`.
-        slices: the slices, in order per track.
+        slices: the slices, in order per track, drawn as by `without_overlap`.
         curves: points (cycle, value from this cycle on) by track name, in order; repeated values are removed.
         arrows: pairs of `Slice.number`; an arrow leads from the end of the first slice to the beginning of the second.
     """
@@ -70,28 +64,32 @@ def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
     return path
 
 
+def without_overlap(slices: Iterable[Slice]) -> Iterator[Slice]:
+    """Yield slices; one that begins before the end of the previous slice of its track begins there instead."""
+    free: dict[int, int] = {}
+    for one in slices:
+        begin = max(one.begin, free.get(one.track, 0))
+        free[one.track] = end = max(begin, one.end)
+        yield one._replace(begin=begin, end=end)
+
+
 def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
     """Yield the events of a group as a process with a thread per track; threads start at 1, since 0 means idle."""
     yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": group.name}}
     yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}}
     for thread, title in enumerate(group.tracks, 1):
         yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": {"name": title}}
-    free: dict[int, int] = {}
-    shown: dict[int, tuple[int, int, int]] = {}
-    for one in group.slices:
-        begin = max(one.begin, free.get(one.track, 0))
-        free[one.track] = end = max(begin, one.end)
-        at = {"ph": "X", "pid": process, "tid": one.track + 1, "ts": begin, "dur": end - begin}
+    shown: dict[int | None, Slice] = {}
+    for one in without_overlap(group.slices):
+        at = {"ph": "X", "pid": process, "tid": one.track + 1, "ts": one.begin, "dur": one.end - one.begin}
         colour = {"cat": one.kind, "cname": KINDS[one.kind]} if one.kind else {}
-        if one.number is not None:
-            shown[one.number] = one.track + 1, begin, end
+        shown[one.number] = one
         yield at | colour | {"name": one.name, "args": dict(one.args)}
-    for number, (first, second) in enumerate(group.arrows):
-        # An arrow's ends are drawn only within their slices.
-        (tail, begin, end), (head, there, _) = shown[first], shown[second]
+    for number, (tail, head) in enumerate((shown[first], shown[second]) for first, second in group.arrows):
         arrow = {"pid": process, "id": process << 32 | number, "name": "semaphore", "cat": "semaphore"}
-        yield arrow | {"ph": "s", "tid": tail, "ts": max(begin, end - 1)}
-        yield arrow | {"ph": "f", "bp": "e", "tid": head, "ts": there}
+        # An arrow's ends are drawn only within their slices.
+        yield arrow | {"ph": "s", "tid": tail.track + 1, "ts": max(tail.begin, tail.end - 1)}
+        yield arrow | {"ph": "f", "bp": "e", "tid": head.track + 1, "ts": head.begin}
     for track, points in group.curves.items():
         last = None
         for cycle, value in points:

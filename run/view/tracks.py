@@ -1,6 +1,7 @@
 """Timeline tracks of a device."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -13,12 +14,17 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.collective import Collective
 
-__all__ = ["core_tracks", "engine_tracks", "link_tracks", "record_details"]
+__all__ = ["core_tracks", "engine_tracks", "link_tracks", "queue_tracks", "record_details"]
+
+
+def queue_tracks(config: Config) -> list[str]:
+    """Return the names of a core's tracks: its queues, and loads of weights, which overlap multiplications."""
+    return [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
 
 
 def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> TrackGroup:
-    """Return the tracks of a core's queues, and one for loads of weights, which overlap multiplications."""
-    tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
+    """Return the tracks of a core, named as by `queue_tracks`."""
+    tracks = queue_tracks(config)
 
     def slices() -> Iterator[Slice]:
         for event in run.events:
@@ -51,23 +57,14 @@ def engine_tracks(
             # Later instructions were not accepted.
             for event, instruction in zip(found, lists.get(core, ()), strict=False):
                 name, args = "illegal", {"taken": event.issued, "retired": event.retired}
-                one = _decoded(instruction)
-                if one is not None:
+                with suppress(ValueError):
+                    one = instruction
+                    one = Collective.decode(Collective.unpack(one)) if isinstance(one, int) else one
                     name, args = one.summary, {**one.details, **args}
                 yield Slice(core, event.issued, end if event.retired is None else event.retired, name, args)
 
-    return TrackGroup(
-        name="collective engines", tracks=[f"core {core}" for core in range(len(events))], slices=slices()
-    )
-
-
-def _decoded(instruction: Collective | int) -> Collective | None:
-    if isinstance(instruction, Collective):
-        return instruction
-    try:
-        return Collective.decode(Collective.unpack(instruction))
-    except ValueError:
-        return None
+    tracks = [f"core {core}" for core in range(len(events))]
+    return TrackGroup(name="collective engines", tracks=tracks, slices=slices())
 
 
 def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: bool = True) -> Iterator[TrackGroup]:
@@ -83,14 +80,11 @@ def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: b
 
     def curves(counter: str, value: Callable[[int, int], float]) -> dict[str, list[tuple[int, float]]]:
         """Return a curve per wire; `value` computes it from the counter's gain and the cycles since the last sample."""
-        return {
-            name: [
-                (a.cycle, value(b.counters[wire][counter] - a.counters[wire][counter], b.cycle - a.cycle))
-                for a, b in windows
-            ]
-            + end
-            for wire, name in enumerate(names)
-        }
+        found = {}
+        for wire, name in enumerate(names):
+            gains = ((a.cycle, b.cycle, b.counters[wire][counter] - a.counters[wire][counter]) for a, b in windows)
+            found[name] = [*((first, value(gain, last - first)) for first, last, gain in gains), *end]
+        return found
 
     for title, counter in (("utilisation", "flits"), ("cycles stalled for want of a credit", "stalled")):
         shares = curves(counter, lambda gained, cycles: 100 * gained / cycles)

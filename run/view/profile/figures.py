@@ -10,18 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
-from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, counted_stalls
+from neuroncore_rtl.run.view.profile.stalls import causes_of, counted_stalls
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import Engine, Storage, engine_of_queue
 
-__all__ = ["CLOCK_HZ", "FP32_PASSES", "Figures"]
+__all__ = ["CLOCK_HZ", "Figures"]
 
-CLOCK_HZ = 1_400_000_000
-"""Base clock of the core."""
-
-FP32_PASSES = 4
-"""Products of significand halves per FP32 product."""
-
+CLOCK_HZ = 1_400_000_000  # base clock of the core
+FP32_PASSES = 4  # products of significand halves per FP32 product
 _ERRORS = ("generic", "numerical", "transient", "model", "runtime", "hardware")
 _FAILURES = ("completed_with_err", "completed_with_num_err", "timed_out", "incorrect_input", "failed_to_queue")
 
@@ -72,31 +68,23 @@ class Figures:
         return 2 * self.run.config.rows * self.run.config.columns
 
     @cached_property
-    def stalls(self) -> dict[str, dict[StallCause, int]]:
+    def stalls(self) -> dict[str, dict[str, int]]:
         """Cycles of each queue with records, busy or stalled, by cause; they sum to the run's cycles."""
-        return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
+        counts = {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
+        return {queue: {cause.name.lower(): n for cause, n in own.items()} for queue, own in counts.items()}
 
     def summary(self) -> dict[str, object]:
         run, cycles = self.run, max(self.run.cycles, 1)
-        found: dict[str, object] = {
-            "name": run.name,
-            "modelled": run.modelled,
-            "clock_hz": CLOCK_HZ,
-            "neuroncore_cycle_count": run.cycles,
-            "total_time": run.cycles / CLOCK_HZ,
-        }
+        found: dict[str, object] = {"name": run.name, "modelled": run.modelled, "clock_hz": CLOCK_HZ}
+        found |= {"neuroncore_cycle_count": run.cycles, "total_time": run.cycles / CLOCK_HZ}
         for engine in Engine:
             queues = [queue for queue in run.queues if engine_of_queue(queue, run.config) == engine]
             active = max((run.worked(queue) for queue in queues), default=0)
             name = {Engine.DMA: "dma"}.get(engine, f"{engine.name.lower()}_engine")
-            found |= {
-                f"{name}_active_time": active / CLOCK_HZ,
-                f"{name}_active_time_percent": active / cycles,
-                f"{name}_instruction_count": sum(len(run.queues[queue]) for queue in queues),
-            }
-        multiplications = sum(bool(ran.record.instruction.columns) for ran in run.records)
+            found |= {f"{name}_active_time": active / CLOCK_HZ, f"{name}_active_time_percent": active / cycles}
+            found[f"{name}_instruction_count"] = sum(len(run.queues[queue]) for queue in queues)
         found |= {
-            "matmul_instruction_count": multiplications,
+            "matmul_instruction_count": sum(bool(ran.record.instruction.columns) for ran in run.records),
             **{f"{name}_flops": count for name, count in self.flops.items()},
             **self.moved,
             "mm_arithmetic_intensity": self.intensity,
@@ -105,10 +93,7 @@ class Figures:
             "hfu_estimated_percent": self.flops["hardware"] / (self.peak * cycles),
             "mbu_estimated_percent": self.hbm_bytes / (self.hbm_width * cycles),
             "busiest_queue": run.queue_name(run.busiest) if run.queues else None,
-            "stalls": {
-                name: {cause.name.lower(): count for cause, count in causes.items()}
-                for name, causes in self.stalls.items()
-            },
+            "stalls": self.stalls,
         }
         return {run.name: found}
 
@@ -121,28 +106,11 @@ class Figures:
         core = {"neuroncore_utilization": 100 * used, "flops": flops}
         completed = int(all(ran.retired is not None for ran in run.records))
         latency = {f"p{share}": seconds for share in (0, 1, 25, 50, 75, 99, 100)}
-        return {
-            "neuron_runtime_data": [
-                {
-                    "pid": 0,
-                    "neuron_runtime_tag": run.name,
-                    "error": "",
-                    "report": {
-                        "neuroncore_counters": {**group, "neuroncores_in_use": {"0": core}},
-                        "execution_stats": {
-                            **group,
-                            "error_summary": dict.fromkeys(_ERRORS, 0),
-                            "execution_summary": {"completed": completed, **dict.fromkeys(_FAILURES, 0)},
-                            "latency_stats": {"total_latency": latency, "device_latency": latency},
-                        },
-                    },
-                }
-            ],
-            "neuron_hardware_info": {
-                "neuron_device_type": "simulated" if not run.modelled else "modelled",
-                "neuroncore_version": "v2",
-                "neuron_device_count": 1,
-                "neuroncore_per_device_count": run.config.cores,
-                "error": "",
-            },
-        }
+        stats = {**group, "error_summary": dict.fromkeys(_ERRORS, 0)}
+        stats["execution_summary"] = {"completed": completed, **dict.fromkeys(_FAILURES, 0)}
+        stats["latency_stats"] = {"total_latency": latency, "device_latency": latency}
+        report = {"neuroncore_counters": {**group, "neuroncores_in_use": {"0": core}}, "execution_stats": stats}
+        hardware = {"neuron_device_type": "modelled" if run.modelled else "simulated", "neuroncore_version": "v2"}
+        hardware |= {"neuron_device_count": 1, "neuroncore_per_device_count": run.config.cores, "error": ""}
+        process = {"pid": 0, "neuron_runtime_tag": run.name, "error": "", "report": report}
+        return {"neuron_runtime_data": [process], "neuron_hardware_info": hardware}

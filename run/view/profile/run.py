@@ -6,22 +6,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from neuroncore_rtl.golden.timing import Prediction
-from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.golden.timing import Prediction, Timed
+from neuroncore_rtl.kernels.program import Allocator, Image
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.run.check.runs import tile_runs
-from neuroncore_rtl.run.harness.activity import STARTED, Activity
-from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.view.source_lines import merge_spans
+from neuroncore_rtl.run.harness.activity import STARTED
+from neuroncore_rtl.run.harness.outcome import Event, Outcome
+from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line, merge_spans
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES
 
-__all__ = ["ProfiledRun", "Ran", "modelled_run", "recorded_run", "simulated_run"]
+__all__ = ["ProfiledRun", "Ran", "modelled_run", "simulated_run"]
 
-Spans = Sequence[tuple[int, int]]
-"""Disjoint intervals (first cycle, cycle after the last), in order."""
+Spans = Sequence[tuple[int, int]]  # disjoint intervals (first cycle, cycle after the last), in order
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,7 @@ class ProfiledRun:
 
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
-        """Executions of sections of the program, in order.
-
-        Each is the index of its first record, the issue cycle of this record, and the cycle in which all its records
-        have retired.
-        """
+        """Executions of sections, in order: index and issue cycle of the first record, last retirement."""
         runs = (self.records[part] for part in tile_runs(self.image, [ran.address for ran in self.records]))
         return [(run[0].number, run[0].issued, max(map(self.end_of, run))) for run in runs]
 
@@ -134,47 +129,39 @@ class ProfiledRun:
         """Queue of the busiest engine; of equally busy ones, a computing engine precedes a DMA engine."""
         return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
 
+    @property
+    def costs(self) -> dict[SourceLine, LineCycles]:
+        """Cost of each line that appends instructions, and of the line of the user's kernel that calls it."""
+        ran = ((ran.entry, ran.issued, ran.retired) for ran in self.records)
+        return cycles_by_line(ran, self.cycles, lambda one: one)
+
     def queue_name(self, queue: int) -> str:
         return queue_name(queue, self.config)
 
 
 def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL; `outcome` must include the core's activity."""
+    """Return a run on the RTL; without the core's activity, fetches and the work of engines are not known."""
     activity, config = outcome.activity, image.config
-    looks = [
-        merge_spans([*activity[f"queues.{queue}.wait_semaphore"], *activity[f"queues.{queue}.wait_engine"]])
-        for queue in range(queue_count(config))
-    ]
-    before, records = {}, []
-    for number, event in enumerate(sorted(outcome.events, key=lambda event: (event.issued, event.queue))):
-        since = before.get(event.queue, 0)
-        fetched = _first(looks[event.queue], since, event.issued)
-        before[event.queue] = event.issued + 1
-        records.append(_ran(image, number, event.address, fetched, event.issued, event.retired))
-    names = [*map(_BUSY.__getitem__, ENGINE_QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
-    busy, controller = (
-        {queue: activity[name] for queue, name in enumerate(names)},
-        _controller(activity, outcome.cycles),
-    )
-    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy=busy, controller=controller)
-
-
-def recorded_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL without activity: the fetches of its records, and the work of engines, are not known."""
     events = sorted(outcome.events, key=lambda event: (event.issued, event.queue))
-    records = [
-        _ran(image, number, event.address, event.issued, event.issued, event.retired)
-        for number, event in enumerate(events)
-    ]
-    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy={}, controller={})
+    if not any(activity.values()):
+        records = [_ran(image, number, event, event.issued) for number, event in enumerate(events)]
+        return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy={}, controller={})
+    queues = (f"queues.{queue}" for queue in range(queue_count(config)))
+    looks = [merge_spans([*activity[f"{at}.wait_semaphore"], *activity[f"{at}.wait_engine"]]) for at in queues]
+    before, records = {}, []
+    for number, event in enumerate(events):
+        fetched = _first(looks[event.queue], before.get(event.queue, 0), event.issued)
+        before[event.queue] = event.issued + 1
+        records.append(_ran(image, number, event, fetched))
+    names = [*map(_BUSY.__getitem__, ENGINE_QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
+    busy, controller = {queue: activity[name] for queue, name in enumerate(names)}, _controller(outcome)
+    return ProfiledRun(name=name, image=image, cycles=outcome.cycles, records=records, busy=busy, controller=controller)
 
 
 def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
     """Return a run of the timing model."""
     timed = sorted(found.records, key=lambda one: (one.issued, one.queue))
-    records = [
-        _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)
-    ]
+    records = [_ran(image, number, one, one.fetched) for number, one in enumerate(timed)]
     busy = {queue: [] for queue in range(queue_count(image.config))}
     for ran, one in zip(records, timed, strict=True):
         instruction = ran.record.instruction
@@ -183,38 +170,32 @@ def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
         elif instruction.lane == 0:
             busy[ran.queue].append((one.issued, one.retired))
     first = min((ran.fetched for ran in records), default=found.cycles)
-    return ProfiledRun(
-        name=name,
-        image=image,
-        cycles=found.cycles,
-        records=records,
-        busy={queue: merge_spans(spans) for queue, spans in busy.items()},
-        controller={"boot": [(0, first)], "control program": [(first, found.cycles)]},
-        modelled=True,
-    )
+    whole = {"name": name, "image": image, "cycles": found.cycles, "modelled": True}
+    busy = {queue: merge_spans(spans) for queue, spans in busy.items()}
+    controller = {"boot": [(0, first)], "control program": [(first, found.cycles)]}
+    return ProfiledRun(**whole, records=records, busy=busy, controller=controller)
 
 
-def _ran(image: Image, number: int, address: int, fetched: int, issued: int, retired: int | None) -> Ran:
-    return Ran(number, address, image.locate(address)[1], image.entry(address), fetched, issued, retired)
+def _ran(image: Image, number: int, event: Event | Timed, fetched: int) -> Ran:
+    at = event.address
+    return Ran(number, at, image.locate(at)[1], image.entry(at), fetched, event.issued, event.retired)
 
 
+# Counter of the busy cycles of each engine.
 _BUSY = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
-"""Counter of the busy cycles of each engine."""
 
 
-def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
+def _controller(outcome: Outcome) -> dict[str, Spans]:
     """Return the controller's intervals: it boots up to its first instruction, then runs or awaits an interrupt."""
+    activity, cycles = outcome.activity, outcome.cycles
     begin = activity[STARTED][0][0] if activity[STARTED] else cycles
     waiting, running, since = activity["controller.waiting"], [], begin
     for first, end in waiting:
         running.append((since, first))
         since = end
     running.append((since, cycles))
-    return {
-        "boot": [(0, begin)],
-        "control program": [span for span in running if span[0] < span[1]],
-        "waits for an interrupt": waiting,
-    }
+    running = [(first, end) for first, end in running if first < end]
+    return {"boot": [(0, begin)], "control program": running, "waits for an interrupt": waiting}
 
 
 def _first(spans: Spans, since: int, until: int) -> int:

@@ -1,6 +1,6 @@
 """Timeline of a profile: instructions with the names of their tensors, stalls, and occupancy of on-chip memories."""
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
@@ -9,16 +9,13 @@ from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause, causes_of, spans_of
 from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
-from neuroncore_rtl.run.view.tracks import record_details
+from neuroncore_rtl.run.view.tracks import queue_tracks, record_details
 from neuroncore_rtl.spec.isa import Region, Storage, queue_count
 
 __all__ = [
-    "LOADING", "Names", "controller_slices", "hbm_occupancy", "instruction_name", "instruction_track", "occupancy",
+    "Names", "controller_slices", "hbm_occupancy", "instruction_name", "instruction_track", "occupancy",
     "profile_tracks", "stall_slices", "track_kind",
 ]  # fmt: skip
-
-LOADING = "tensor, loading"
-"""Track of weight loads, which overlap multiplications."""
 
 
 def track_kind(ran: Ran) -> str:
@@ -38,14 +35,12 @@ def track_kind(ran: Ran) -> str:
 def profile_tracks(run: ProfiledRun) -> Iterator[TrackGroup]:
     """Yield the tracks of a profiled run, from top to bottom."""
     yield TrackGroup(name="controller", tracks=["controller"], slices=controller_slices(run))
-    queues = [run.queue_name(queue) for queue in range(queue_count(run.config))]
+    names = queue_tracks(run.config)
     arrows = ((one.number, ran.number) for ran in run.records for one in run.awaited(ran))
-    yield TrackGroup(name="engines", tracks=[*queues, LOADING], slices=_instructions(run), arrows=arrows)
-    yield TrackGroup(name="stalls", tracks=queues, slices=stall_slices(run))
-    curves = {
-        f"{storage.name}, bytes of a partition": [*occupancy(run, storage), (run.cycles, 0)]
-        for storage in (Storage.SBUF, Storage.PSUM)
-    }
+    yield TrackGroup(name="engines", tracks=names, slices=_instructions(run), arrows=arrows)
+    yield TrackGroup(name="stalls", tracks=names[:-1], slices=stall_slices(run))
+    used = {storage.name: occupancy(run, storage) for storage in (Storage.SBUF, Storage.PSUM)}
+    curves = {f"{name}, bytes of a partition": [*points, (run.cycles, 0)] for name, points in used.items()}
     yield TrackGroup(name="memories on chip", curves=curves)
 
 
@@ -57,27 +52,25 @@ def controller_slices(run: ProfiledRun) -> Iterator[Slice]:
 
 
 def instruction_track(run: ProfiledRun, ran: Ran) -> int:
-    """Return the track of a record: its queue's, or `LOADING`, which is after those of all queues."""
+    """Return the index in `queue_tracks` of a record's track."""
     return queue_count(run.config) if ran.record.instruction.lane else ran.queue
 
 
 def instruction_name(ran: Ran) -> str:
     """Return the instruction and its shape."""
-    instruction = ran.record.instruction
-    return f"{instruction.summary} {' x '.join(map(str, instruction.sizes))}".strip()
+    return f"{ran.record.instruction.summary} {_shape(ran)}".strip()
+
+
+def _shape(ran: Ran) -> str:
+    return " x ".join(map(str, ran.record.instruction.sizes))
 
 
 def _instructions(run: ProfiledRun) -> Iterator[Slice]:
     names = Names(run.space)
     for ran in run.records:
-        instruction, shape = ran.record.instruction, " x ".join(map(str, ran.record.instruction.sizes))
-        args = {
-            "shape": shape,
-            **{f"tensor {name}": tensor for name, tensor in names.of(ran).items()},
-            "source": str(ran.entry.source),
-            **instruction.details,
-            **record_details(ran, ran.record),
-        }
+        tensors = {f"tensor {name}": tensor for name, tensor in names.of(ran).items()}
+        args = {"shape": _shape(ran), **tensors, "source": str(ran.entry.source)}
+        args |= {**ran.record.instruction.details, **record_details(ran, ran.record)}
         place = instruction_track(run, ran), ran.issued, run.end_of(ran)
         yield Slice(*place, instruction_name(ran), args, track_kind(ran), ran.number)
 
@@ -95,13 +88,9 @@ class Names:
 
     def __init__(self, space: Allocator):
         self._buffers = space.buffers
-        placed = [*space.hbm_tensors, *space.kept]
         self._places: dict[Storage, list[tuple[int, int, str]]] = {storage: [] for storage in Storage}
-        for tensor in placed:
-            end = tensor.address + tensor.size * tensor.format.bits // 8
-            self._places[tensor.storage].append((tensor.address, end, tensor.name))
-        for places in self._places.values():
-            places.sort()
+        for one in (*space.hbm_tensors, *space.kept):
+            insort(self._places[one.storage], (one.address, one.address + one.size * one.format.bits // 8, one.name))
 
     def of(self, ran: Ran) -> dict[str, str]:
         """Return the names of a record's tensors, by operand, such as dst."""
@@ -118,13 +107,11 @@ class Names:
 def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
     """Return the allocated bytes per partition over time, as (cycle, bytes from there on).
 
-    Temporaries are allocated from their first instruction's issue until the last one retires; those of one section in
-    each of its executions anew.
+    Temporaries live from their first instruction's issue until the last retires; of one section, in each execution.
     """
     buffers, lives, homes = run.space.buffers, {}, {}
-    touched = [
-        (number, ran) for ran in run.records for region, number in _touched(ran) if number and region.storage == storage
-    ]
+    touched = ((ran, region, number) for ran in run.records for region, number in _touched(ran))
+    touched = [(number, ran) for ran, region, number in touched if number and region.storage == storage]
     for number, ran in touched:
         homes.setdefault(number, set()).add(ran.entry.section)
     for number, ran in touched:
@@ -142,13 +129,12 @@ def hbm_occupancy(run: ProfiledRun) -> list[tuple[int, int]]:
     """
     tensors, lives = sorted(run.space.hbm_tensors, key=lambda tensor: tensor.address), {}
     for ran in run.records:
-        instruction = ran.record.instruction
-        for regions, writes in ((instruction.reads, False), (instruction.writes, True)):
-            for region in regions:
-                at = bisect_right(tensors, region.span[0], key=lambda tensor: tensor.address) - 1
-                if region.storage == Storage.HBM and at >= 0:
-                    begin, end = lives.get(at, (ran.issued if writes else 0, None))
-                    lives[at] = begin, None if writes else max(end or 0, run.end_of(ran))
+        reads, writes = ran.record.instruction.reads, ran.record.instruction.writes
+        for region, writing in (*((one, False) for one in reads), *((one, True) for one in writes)):
+            at = bisect_right(tensors, region.span[0], key=lambda tensor: tensor.address) - 1
+            if region.storage == Storage.HBM and at >= 0:
+                begin, end = lives.get(at, (ran.issued if writing else 0, None))
+                lives[at] = begin, None if writing else max(end or 0, run.end_of(ran))
     sizes = {at: tensors[at].size * tensors[at].format.bits // 8 for at in lives}
     return _summed(((begin, end or run.cycles, sizes[at]) for at, (begin, end) in lives.items()), 0)
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from neuroncore_rtl import run
-from neuroncore_rtl.run.page.bars import Bar, bar_group, thin
+from neuroncore_rtl.run.page.bars import bar_group, thin
 from neuroncore_rtl.run.page.parts import MOST_PARTS, collect_parts
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.view.profile.stalls import StallCause
 from neuroncore_rtl.run.view.profile.tracks import hbm_occupancy
+from neuroncore_rtl.run.view.timeline import Slice
 from tests.run.page.pages import INPUTS, TEXT, data_of, product, wrong_page
 
 
@@ -141,23 +142,24 @@ def test_runs_within_another_collection_are_parts_of_its_page(made, tmp_path):
 
 
 def test_thinned_bars_cover_the_same_cycles_and_count_all():
-    bars = [Bar(track, 3 * n, 3 * n + 2, "load", n) for n in range(2000) for track in (0, 1)]
-    bars.append(Bar(0, 6000, 9000, "store", -1))
+    bars = [Slice(track, 3 * n, 3 * n + 2, "copy", {}, "load") for n in range(2000) for track in (0, 1)]
+    bars.append(Slice(0, 6000, 9000, "copy", {}, "store"))
     shown, window = thin(bars, 200)
     assert len(shown) <= 200 and window & (window - 1) == 0
-    assert sum(bar.count for bar in shown) == len(bars)
-    assert Bar(0, 6000, 9000, "store", -1) in shown
+    joined = [int(bar.name.removesuffix(" bars").replace(",", "")) for bar in shown if bar.name != "copy"]
+    assert sum(joined) + [bar.name for bar in shown].count("copy") == len(bars)
+    assert Slice(0, 6000, 9000, "copy", {}, "store") in shown
     assert min(bar.begin for bar in shown) == 0 and max(bar.end for bar in shown if bar.track == 1) == 5999
     assert all(bar.end - bar.begin <= 2 * window for bar in shown if bar.kind == "load")
     assert thin(bars, 10_000) == (bars, 0)
 
 
 def test_group_of_thinned_bars_says_so():
-    bars = [Bar(0, 10 * n, 10 * n + 9, "load", n) for n in range(1000)]
-    group = bar_group("instructions", ["dma0"], bars, lambda label: (f"copy {label}", "here"), 50)
+    bars = [Slice(0, 10 * n, 10 * n + 9, "", {}, "load", n) for n in range(1000)]
+    group = bar_group("instructions", ["dma0"], bars, 50, lambda number: (f"copy {number}", "here"))
     assert group["of"] == 1000 and group["window"] > 9 and len(group["bars"]["begin"]) <= 50
     assert group["texts"] == ["load", "26 bars", "", "25 bars", "copy 999", "here"]
-    whole = bar_group("instructions", ["dma0"], bars, lambda label: (f"copy {label}", "here"), 1000)
+    whole = bar_group("instructions", ["dma0"], bars, 1000, lambda number: (f"copy {number}", "here"))
     assert whole["window"] == 0 and bars_of(whole) == sorted(("dma0", 10 * n, 9, f"copy {n}") for n in range(1000))
-    late = bar_group("a", ["x"], [Bar(0, 0, 10, "load"), Bar(0, 4, 6, "load")], lambda label: ("", ""), 9)
+    late = bar_group("a", ["x"], [Slice(0, 0, 10, "", {}), Slice(0, 4, 6, "", {})], 9)
     assert late["bars"]["begin"] == [0, 10] and late["bars"]["end"] == [10, 10]
