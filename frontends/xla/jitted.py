@@ -120,7 +120,7 @@ class Jitted:
     def __call__(self, *args, **kwargs) -> Any:
         """Run the function; return JAX arrays."""
         jax = _jax()
-        arrays, others = self._statics.split(args, kwargs)
+        arrays, others = self._statics.separate(args, kwargs)
         leaves, tree = jax.tree.flatten(arrays)
         leaves = _checked(leaves)
         key = tree, tuple(map(jax.typeof, leaves)), others

@@ -35,7 +35,7 @@ class StaticArguments:
             own = tuple(at for at, name in either if name in called)
         return cls(own, called)
 
-    def split(self, args: tuple, kwargs: dict) -> tuple[tuple[tuple, dict], Hashable]:
+    def separate(self, args: tuple, kwargs: dict) -> tuple[tuple[tuple, dict], Hashable]:
         """Return the arguments that are arrays, and the static ones with their types: 1 and 1.0 are not the same."""
         count = len(args)
         numbers = {number % count for number in self.numbers if -count <= number < count}

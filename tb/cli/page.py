@@ -32,11 +32,11 @@ MOST_PRODUCTS = 4096
 def opened(find: Callable[[str], Command]) -> Callable[[str], Command]:
     """Return the function that finds a TEST as `find` does, with the variable OPEN."""
 
-    def found(name: str) -> Command:
+    def find_opened(name: str) -> Command:
         command = find(name)
         return replace(command, options=(*command.options, OPEN))
 
-    return found
+    return find_opened
 
 
 def split_open(settings: Settings) -> tuple[Settings, bool]:

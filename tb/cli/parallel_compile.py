@@ -28,7 +28,7 @@ def compile_script(script: str, arguments: Sequence[str], workers: int) -> int:
     if not Path(script).is_file():
         raise UsageError(f"the script must be an existing file, not {script!r}")
     with TemporaryDirectory() as folder:
-        with _started([sys.executable, script, *arguments], env={**os.environ, RECORD: folder}) as process:
+        with _process([sys.executable, script, *arguments], env={**os.environ, RECORD: folder}) as process:
             status = process.wait()
         if status:
             print(f"{script} ended with status {status}; what it called before is compiled")
@@ -52,7 +52,7 @@ def _compiled(number: str, work: Path) -> bool:
     """Compile a file in a process; print a line, and return whether it failed."""
     start = time.monotonic()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with _started([sys.executable, "-m", str(__spec__ and __spec__.name), str(work)], **pipes) as process:
+    with _process([sys.executable, "-m", str(__spec__ and __spec__.name), str(work)], **pipes) as process:
         found, errors = process.communicate()
     text = found.strip() or (errors.strip().splitlines() or [f"status {process.returncode}"])[-1]
     if not _STOPPED.is_set():
@@ -65,7 +65,7 @@ _STOPPED = Event()
 
 
 @contextmanager
-def _started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen]:
+def _process(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen]:
     """Yield a process of a group of its own, which Ctrl-C does not reach; kill it at the end."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, **options)
     _RUNNING.add(process)

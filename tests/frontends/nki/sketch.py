@@ -150,7 +150,7 @@ class Sketch:
         held, view, base, part = self._layout(few, dtype, low, high, memory, backwards, wide=shape)
         part[...] = values
         name = self.name("a")
-        self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", *(() if 0 in again else ("psum",))))
+        self._storage(held, base, dtype, memory or self.any("sbuf", "sbuf", *(() if 0 in again else ("psum",))))
         self.lines.append(f"{name} = {held}{view}")
         if few != shape and ".ap(" not in view:
             self.lines.append(f"{name} = {name}.broadcast_to({shape})")
@@ -176,12 +176,12 @@ class Sketch:
         """Return a random operand to write, a view of a tensor that already contains numbers."""
         held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
         name, before = self.name("y"), part.copy()
-        number = self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
+        number = self._storage(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
         self.lines.append(f"{name} = {held}{view}")
         self.results.append(_Result(held, dtype, number, number.copy(), ""))
         return Operand(name, before, dtype, len(self.results) - 1, part)
 
-    def _held(self, held, base, dtype, memory) -> np.ndarray:
+    def _storage(self, held, base, dtype, memory) -> np.ndarray:
         memory = "shared_hbm" if memory == "hbm" else memory
         self.lines.append(f"{held} = nl.ndarray({base.shape}, dtype=nl.{dtype}, buffer=nl.{memory})")
         self.lines.append(f"nisa.dma_copy(dst={held}, src={self.argument(base, dtype)})")

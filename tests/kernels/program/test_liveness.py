@@ -39,11 +39,11 @@ def test_the_last_access_to_each_region_is_found_across_pages(rng):
 def test_two_regions_that_share_many_pages_are_compared_once(monkeypatch):
     compared = Counter()
 
-    def counted(one: Region, other: Region) -> bool:
+    def count_overlap(one: Region, other: Region) -> bool:
         compared[one.address, other.address] += 1
         return overlap(one, other)
 
-    monkeypatch.setattr(liveness, "overlap", counted)
+    monkeypatch.setattr(liveness, "overlap", count_overlap)
     live = liveness.LiveRegions()
     for lane in range(8):
         live.add(lane, lane, [], liveness.reaches([rows(64 * lane, 200)]))

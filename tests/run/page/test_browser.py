@@ -1,4 +1,4 @@
-"""Page of a run in a real browser: it draws without an error, in any width, and shows what is wrong."""
+"""Page of a run in a real browser: it draws without an error, in any width, and shows the wrong elements."""
 
 import pytest
 
