@@ -268,8 +268,8 @@ class Sketch:
         else:
             result.most = result.least
 
-    def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray, call: str = "") -> None:
-        self.expect(target, values, call=call)
+    def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray) -> None:
+        self.expect(target, values)
         result, kept = self.results[target.base], target.part.copy()
         before = result.least.copy()
         target.part[...] = cast(np.broadcast_to(other, target.shape), target.dtype)

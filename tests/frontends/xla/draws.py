@@ -77,10 +77,10 @@ class Pool:
             raise ValueError("there must be such a value")
         return some[-1 - min(int(self.rng.geometric(0.25)) - 1, len(some) - 1)]
 
-    def like(self, of: np.dtype, shape: Sequence[int], near: bool = False) -> Any:
+    def like(self, of: np.dtype, shape: Sequence[int]) -> Any:
         """Return an array of this type and shape, of a value of the pool or a constant."""
         shape = tuple(shape)
-        some = [one for one in self.values if one.of == of and (near or not one.near) and one.value.size]
+        some = [one for one in self.values if one.of == of and not one.near and one.value.size]
         if not some or self.rng.random() < 0.15:
             return jnp.asarray(draw_array(self.rng, shape, of))
         one = self.one_of(some)

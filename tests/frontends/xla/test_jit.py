@@ -15,8 +15,8 @@ def layer(params, x):
     return jax.nn.softmax(hidden @ params["down"])
 
 
-def parameters(rng, features=6, hidden=10, classes=4):
-    shapes = {"up": (features, hidden), "bias": (hidden,), "down": (hidden, classes)}
+def parameters(rng):
+    shapes = {"up": (6, 10), "bias": (10,), "down": (10, 4)}
     return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 

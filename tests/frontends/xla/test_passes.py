@@ -124,24 +124,9 @@ SPECIAL = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-20, 3e38
 
 def chains(x, y, r, c):
     """Return many pairs of operations that one instruction computes."""
-    found = []
-    for first in (
-        lambda a: a * r,
-        lambda a: a - r,
-        lambda a: r - a,
-        lambda a: a + 1.7,
-        lambda a: 3.0 - a,
-        lambda a: a / r,
-    ):
-        for second in (
-            lambda a: a * 0.3,
-            lambda a: jnp.maximum(a, y),
-            lambda a: y - a,
-            lambda a: a + r,
-            jnp.tanh,
-            lambda a: a * c,
-        ):
-            found.append(second(first(x)))
+    firsts = lambda a: a * r, lambda a: a - r, lambda a: r - a, lambda a: a + 1.7, lambda a: 3.0 - a, lambda a: a / r
+    lasts = lambda a: a * 0.3, lambda a: jnp.maximum(a, y), lambda a: y - a, lambda a: a + r, jnp.tanh, lambda a: a * c
+    found = [last(first(x)) for first in firsts for last in lasts]
     return found, jnp.exp(x - r).sum(-1), (x * x).sum(-1), (x * x + y).sum(-1)
 
 

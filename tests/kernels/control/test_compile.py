@@ -8,8 +8,8 @@ from neuroncore_rtl.kernels.control import CompilationFailed, compile, compile_p
 from neuroncore_rtl.spec import memory_map as at
 
 
-def compile_text(tmp_path, text, name="program.c", **options):
-    source = tmp_path / name
+def compile_text(tmp_path, text, **options):
+    source = tmp_path / "program.c"
     source.write_text(text)
     return compile_program([source], **options)
 

@@ -212,13 +212,13 @@ def test_an_order_is_one_of_two():
         Program(TINY, order="any")
 
 
-def pipeline(program: Program, tiles: int = 12) -> None:
-    """Append tiles: two products, and between them an activation, which stalls the tensor engine if not scheduled."""
+def pipeline(program: Program) -> None:
+    """Append 12 tiles: two products, between them an activation, which stalls the tensor engine if not scheduled."""
     space, lanes, columns = program.space, program.config.partitions, 128
-    x, y = (space.hbm(name, BF16, (tiles, lanes, columns)) for name in "xy")
+    x, y = (space.hbm(name, BF16, (12, lanes, columns)) for name in "xy")
     weights = space.sbuf("weights", BF16, (lanes,))
     program.append(memset(weights, 0.25))
-    for number in range(tiles):
+    for number in range(12):
         tile, powers, out = (space.sbuf(name, BF16, (columns,)) for name in ("tile", "powers", "out"))
         first, second = (space.psum(name, FP32, (columns,)) for name in ("first", "second"))
         program.append(dma_copy(tile, x[number]))

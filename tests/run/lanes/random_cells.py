@@ -75,10 +75,10 @@ class RandomCells:
     def text(self) -> str:
         return "\n".join([f"module \\{LANE}", *self.wires, *self.cells, "end", ""])
 
-    def width(self, kind: str = "", most: int = 64) -> int:
+    def width(self, kind: str = "") -> int:
         if kind in ("not", "pos", "mux", *BITWISE, *EQUALITY, *REDUCTIONS) and self.py_rng.random() < 0.2:
             return self.py_rng.randint(65, 130)
-        return min(most, self.py_rng.choice(EDGES) if self.py_rng.random() < 0.4 else self.py_rng.randint(1, most))
+        return self.py_rng.choice(EDGES) if self.py_rng.random() < 0.4 else self.py_rng.randint(1, 64)
 
     def value(self, width: int, pool: dict[str, int] | None = None) -> str:
         pool = pool or self.py_rng.choice(self.pools)

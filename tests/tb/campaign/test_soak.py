@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -28,7 +27,6 @@ from neuroncore_rtl.tb.campaign.soak.runs import (
     soak_tasks,
 )
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrink
-from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
@@ -38,6 +36,7 @@ from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
 from tests.hdl.tensor.engines import in_shell
 from tests.house.tree import ROOT
+from tests.tb.campaign.jobs import InProcess
 
 SEED = 3
 MACHINES = 2 * len(TURNS)  # every kind, whole cores most often
@@ -130,10 +129,10 @@ class Numbers:
         return (replace(self, machine=machine) for machine in range(self.machine))
 
 
-def shrink_numbers(fails, tries=1000, builds=100, count=200):
+def shrink_numbers(fails, tries=1000, builds=100):
     said = []
     shrinking = Shrinking(fails, tries, builds, said.append)
-    return shrink(Numbers(tuple(range(count))), shrinking), shrinking, said
+    return shrink(Numbers(tuple(range(200))), shrinking), shrinking, said
 
 
 def test_a_failure_is_cut_down_to_what_it_takes():
@@ -177,30 +176,6 @@ def test_kinds_of_failures_are_told_apart():
         (Ending.FINISHED, ("every record that an engine took must be finished",), 8, 0, CaseKind.OTHER),
     ):
         assert kind_of(ending, failures, compared, mismatches) == kind
-
-
-class InProcess:
-    workers = 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *problem):
-        pass
-
-    def submit(self, task, runs):
-        future = Future()
-        future.set_result(perform(task, runs))
-        return future
-
-    def problem(self, error):
-        return error
-
-    def check(self):
-        pass
-
-    def share(self, row):
-        pass
 
 
 def run_soak(monkeypatch, tmp_path, *words):

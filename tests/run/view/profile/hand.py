@@ -19,11 +19,11 @@ Spans = Sequence[tuple[int, int]]
 BOOT, LOOK = 100, 4  # cycles until the first issue, and from the end of a wait to an issue
 
 
-def hand_run(kernel: Kernel, times: Times, cycles: int = 1000, busy: Mapping[int, Spans] = {}) -> ProfiledRun:
+def hand_run(kernel: Kernel, times: Times, busy: Mapping[int, Spans] = {}) -> ProfiledRun:
     """Return a run with (fetch, issue, retirement) cycles per entry; `busy` by queue, default issue to retirement."""
     program = Program(TINY)
     kernel(program)
-    return _run(program, times, cycles, busy)
+    return _run(program, times, 1000, busy)
 
 
 def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRun:

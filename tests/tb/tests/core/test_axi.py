@@ -67,10 +67,10 @@ def test_errors_are_answered(sim):
         axi.run_axi(built, "errors_are_answered", hbm.plusargs(), **known, slverr=hbm.slverr, decerr=decerr, pause=0)
 
 
-def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
+def timing(tmp_path, hbm: Hbm, bursts: int, length: int) -> dict[str, np.ndarray]:
     built, known = bench("verilator", 16, 2, 2)
     path = tmp_path / "events.json"
-    settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
+    settings = known | {"bursts": bursts, "length": length, "cycles": 400, "events": str(path.resolve())}
     axi.run_axi(built, "timing", hbm.plusargs(), **settings)
     events = {channel: np.array(found) for channel, found in json.loads(path.read_text()).items()}
     counts = {"aw": bursts, "ar": bursts, "w": bursts * length, "r": bursts * length, "b": bursts}

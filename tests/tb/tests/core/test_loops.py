@@ -36,8 +36,8 @@ def converging():
     return program, x, rounds
 
 
-def run_on_rtl(image, latency=64):
-    job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
+def run_on_rtl(image):
+    job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=64, size=1 << 20), limit=200_000)
     result = targets.execute(job, targets.Rtl())
     assert (result.failures, result.mismatches) == ((), 0)
     return result.memory, result.outcome.parts[0]
