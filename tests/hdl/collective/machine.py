@@ -100,9 +100,18 @@ def built() -> simulation.Build:
 
 
 def run_collectives(
-    programs: Mapping[int, Sequence[Collective]], memories: np.ndarray, *, latency=40, delay=10, stall=0, rate=0,
-    limit=300_000, dead=(0, 0), late=(0, 0), base=0,
-) -> Outcome:  # fmt: skip
+    programs: Mapping[int, Sequence[Collective]],
+    memories: np.ndarray,
+    *,
+    latency: int = 40,
+    delay: int = 10,
+    stall: int = 0,
+    rate: int = 0,
+    limit: int = 300_000,
+    dead: tuple[int, int] = (0, 0),
+    late: tuple[int, int] = (0, 0),
+    base: int = 0,
+) -> Outcome:
     """Run the programs of all cores on memories [cores, HBM_BYTES]; the first byte of each HBM has the address `base`.
 
     Cores are numbered from 0, except in the details of errors. `latency` and `rate` are those of HBM, `delay` the
@@ -120,9 +129,17 @@ def run_collectives(
         }
         events = (directory / "events").resolve()
         arguments = verilog_text.plusargs(
-            limit=limit, stall=stall, delay=delay, dead=dead[0], death=dead[1], late=late[0], begin=late[1],
-            hbm_room=HBM_BYTES, hbm_base=base, events=events,
-        )  # fmt: skip
+            limit=limit,
+            stall=stall,
+            delay=delay,
+            dead=dead[0],
+            death=dead[1],
+            late=late[0],
+            begin=late[1],
+            hbm_room=HBM_BYTES,
+            hbm_base=base,
+            events=events,
+        )
         arguments += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall, rate=rate).plusargs()]
         arguments += hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)
         state = run_harness(build, directory, _PORTS, plusargs=arguments, limit=limit + 100)

@@ -82,9 +82,19 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
 
 
 def run_copies(
-    config: Config, copies: Sequence[DmaCopy], memories: Memories, *, base=0, bad=(0, 0), latency=50, stall=0,
-    unanswered=0, unwritten=0, seed=1, sim="verilator",
-) -> Outcome:  # fmt: skip
+    config: Config,
+    copies: Sequence[DmaCopy],
+    memories: Memories,
+    *,
+    base: int = 0,
+    bad: tuple[int, int] = (0, 0),
+    latency: int = 50,
+    stall: int = 0,
+    unanswered: int = 0,
+    unwritten: int = 0,
+    seed: int = 1,
+    sim: str = "verilator",
+) -> Outcome:
     """Run copies, legal or not, in order; the engine is reset after a copy that fails.
 
     The first byte of HBM has the address `base`; accesses beyond `HBM_BYTES` get an error response, and in the range
