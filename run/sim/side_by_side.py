@@ -137,7 +137,8 @@ def _cpp(block: str, functions: Mapping[str, Sequence[_Port]]) -> str:
 
 
 def _main(verilator: str, *arguments: str) -> None:
-    subprocess.run([verilator, *arguments], check=True)
+    if status := subprocess.run([verilator, *arguments]).returncode:
+        sys.exit(status)
     options, block = Path(arguments[-1]).read_text(), os.environ["BLOCK"]
     if f"--lib-create {block}\n" not in options:
         return
