@@ -1,4 +1,4 @@
-"""Hierarchical block whose instances `native/side_by_side.cpp` evaluates in parallel, and its wrapper.
+"""Hierarchical block with instances that `native/side_by_side.cpp` evaluates in parallel, and its wrapper.
 
 Verilator's wrapper evaluates the block when inputs change and at each edge of the clock; each time it returns all
 outputs, as four-state vectors. Here instances are evaluated at edges only. So the wrapper here writes inputs when they

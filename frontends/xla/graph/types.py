@@ -93,7 +93,7 @@ def element_type(name: str) -> ElementType:
 def check_narrow(
     kind: ElementType, what: str = "values that are no constants", source: SourceLine | None = None
 ) -> None:
-    """Raise Refused, with what is of the type and its line, if the machine does not have the type."""
+    """Raise Refused if the machine does not have the type; `what` names the values in the message."""
     if kind.is_wide:
         raise Refused(f"{what} must be of {', '.join(_TYPES)}, not {kind}; use {_INSTEAD[kind.name]}", source)
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.bench import commands
 from neuroncore_rtl.bench.fpga import synth
-from neuroncore_rtl.bench.fpga.synth import BOARDS
+from neuroncore_rtl.bench.fpga.boards import BOARDS
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga import modules, placement
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist

@@ -52,7 +52,7 @@ ASSIGNED = {
     "broadcast added to": ("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "b", X[:1] + 1 + 0 * X),
     "source of a broadcast": ("b = nl.broadcast_to(a[0:1], (4, 8)); b += 1", "a", X),
 }  # fmt: skip
-"""By what happens to a result or its place: the lines, what is stored, and its values."""
+"""Lines of a kernel, the stored expression and its values, by the change of a result or of its place."""
 
 
 @pytest.mark.parametrize("on", ["golden", "rtl"])
