@@ -190,9 +190,9 @@ class VectorBlock(wiring.Component):
             for name, value in (("decoded_1", decoded_1), ("writes_1", writes_1))
         )
 
-        chain_2, chain = Signal(Chain, reset_less=True), Signal(Chain)
+        chain_2, chain = Signal(Chain), Signal(Chain)
         divide, power = Signal(), Signal()
-        finish_2, cast_2, writes_2 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
+        finish_2, cast_2, writes_2 = Signal(Finish), Signal(Cast, reset_less=True), Signal()
         valid_2, advance_2 = self._passage(m, "op0", valid_1, decoded_1.chain.slow, chain_2.unit)
         with m.If(advance_2):
             m.d.sync += [
@@ -210,7 +210,7 @@ class VectorBlock(wiring.Component):
         with m.Else():
             m.d.comb += chain.op.eq(Op.BYPASS)
 
-        finish_3, cast_3, writes_3 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
+        finish_3, cast_3, writes_3 = Signal(Finish), Signal(Cast, reset_less=True), Signal()
         valid_3, advance_3 = self._passage(m, "op1", valid_2, finish_2.slow, finish_3.unit)
         meanwhile = self.alu_latency - 1
         late_finish_2, late_cast_2, late_writes_2 = (

@@ -93,6 +93,12 @@ def test_programs_on_icarus_are_golden(engine, count):
     check_case(smallest(engine), count, Choices(opcodes=OPCODES[engine]), stall=60, seed=7, size=IMAGE, sim="icarus")
 
 
+@pytest.mark.parametrize(("opcode", "seed"), [(Opcode.RECIPROCAL, 5), (Opcode.TENSOR_SCALAR, 2)])
+def test_slow_first_instruction_on_icarus_is_golden(opcode, seed):
+    """Registers of unknown value must not reach the control of slow units in a four-state simulator."""
+    check_case(smallest("vector"), 2, Choices(opcodes=(opcode,)), stall=0, seed=seed, size=1 << 12, sim="icarus")
+
+
 @pytest.mark.slow
 def test_every_operation_on_128_lanes():
     device = ElementwiseDevice(config=PRESETS["full"])
