@@ -48,7 +48,7 @@ def harness(
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
     """Return the modules that match a regular expression and call no vector library (`run.sim.vectors`)."""
-    modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
+    modules = re.findall(rf"^({MARK}(?:.*\n)+?)?module (\w+)", text, re.MULTILINE)
     return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
 
 

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog.conversion import below, to_verilog
 from neuroncore_rtl.hdl.verilog.text import module_ports
+from neuroncore_rtl.run.harness.verilog_text import modules_of
 from neuroncore_rtl.run.sim import simulation, vectors
 from tests.run.lanes.core_blocks import KINDS, Block, core_blocks
 
@@ -114,6 +115,7 @@ def design(block: Block) -> simulation.Design:
     scalar = f"scalar_{block.name}"
     vector = vectors.vectorised(block.name, block.of, below(block.name, block.component))
     assert vector is not None
+    assert not modules_of(vector, block.name), "a wrapper around a vector library only costs time"
     text = to_verilog(scalar, block.component)
     lanes = tuple(module for module in below(block.name, block.component) if module.startswith(block.of))
     whole = "\n".join([text, vector, harness(scalar, block.name, ports[wiring.In], ports[wiring.Out])])
