@@ -5,12 +5,14 @@ packed. Most copies are rows of words at a regular distance, moved by a loop or 
 neighbours of its kind itself, so a thread writes what it reads in the next step.
 """
 
-from collections import Counter
+import math
+import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise, takewhile
 
-from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, ctype
+from neuroncore_rtl.run.lanes.delay_code import DelayCode, take_delay_lines
+from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, Through, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
+from neuroncore_rtl.run.lanes.rows import Row, Shape, moved, rows_of, steps_between
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 
@@ -41,7 +43,8 @@ def _along_chains(instances: list[NetlistInstance]) -> list[NetlistInstance]:
     """Order lanes by their places in chains, the tiles of an array by columns: neighbours have regular distances."""
     depths = {tuple(_depths(instances, port)) for port in instances[0].inputs}
     places = zip(*sorted(depths, key=lambda of: (max(of), of)), strict=True)
-    return [instance for _, _, instance in sorted(zip(places, range(len(instances)), instances, strict=True))]
+    names = [re.sub(r"\d+", lambda digits: digits[0].zfill(9), instance.name) for instance in instances]
+    return [instance for _, _, instance in sorted(zip(places, names, instances, strict=True))]
 
 
 class BlockCode(LaneCode):
@@ -54,6 +57,7 @@ class BlockCode(LaneCode):
 
     def __init__(self, modules: Mapping[str, dict], name: str):
         netlist = LanesNetlist.read(name, modules, lane=False)
+        slots = take_delay_lines(netlist)
         self.lanes: dict[str, LaneCode] = {}
         super().__init__(netlist, 1, set(netlist.inputs))
         self.name = f"block_{name}"
@@ -63,6 +67,10 @@ class BlockCode(LaneCode):
         self.order = {module: _along_chains(instances) for module, instances in self.order.items()}
         self.index = {i.name: n for instances in self.order.values() for n, i in enumerate(instances)}
         for module, instances in self.order.items():
+            if instances[0].name in slots:
+                fields = [len(bits) for port, bits in instances[0].inputs.items() if port != "reset"]
+                self.lanes[module] = DelayCode(module, fields, [slots[instance.name] for instance in instances])
+                continue
             lane = LanesNetlist.read(module, modules, lane=True)
             alike = {
                 port for port in lane.inputs if all(i.inputs[port] == instances[0].inputs[port] for i in instances)
@@ -70,10 +78,21 @@ class BlockCode(LaneCode):
             self.lanes[module] = LaneCode(lane, len(instances), alike)
         granules = max((lane.granules for lane in self.lanes.values()), default=0)
         self.threads, self.is_long = 1 + granules, granules >= LONG
+        if self.is_long:  # the other kinds are stepped, and settled, while helpers step the long one
+            for lane in self.lanes.values():
+                lane.granules *= lane.granules >= LONG
+        self.rows = {
+            (module, port): rows_of([self._shape(instance.inputs[port]) for instance in self.order[module]])
+            for module, lane in self.lanes.items()
+            for port in set(lane.netlist.inputs) - lane.uniform
+        }
         for module, lane in self.lanes.items():
             for port in lane.netlist.inputs:
                 if port not in lane.uniform | lane.late and (passed := self._passed(module, lane, port)):
-                    lane.passed[port] = passed
+                    lane.passed[port], lane.constants[port] = passed, self._constants(module, lane, port)
+        for module, lane in self.lanes.items():
+            if lane.granules and lane.fused():
+                lane.boxes = self._boxes(module, lane)
         for port, bits in netlist.outputs.items():
             inputs = self.behind(bits) & set(netlist.inputs)
             if inputs:
@@ -84,11 +103,12 @@ class BlockCode(LaneCode):
 
     def _passed(self, module: str, lane: LaneCode, port: str) -> tuple[str, int] | None:
         """Return the output of the same kind of lane that most inputs are, and its distance in instances, or None."""
-        shapes = [self._shape(instance.inputs[port]) for instance in self.order[module]]
-        first, last, steps = self._commonest(shapes) or (0, 0, ())
-        alike, (number, *_) = shapes[first]
+        instances = self.order[module]
+        longest, _ = self.rows[module, port]
+        first, count, _, steps = longest[0] if longest else Row(0, 0, 1, ())
+        alike, (number, *_) = self._shape(instances[first].inputs[port])
         kind, name, length, _ = alike[0]
-        if (len(alike), kind, steps) != (1, "lane", (1,)) or first <= number or 2 * (last - first) < len(shapes):
+        if (len(alike), kind, steps) != (1, "lane", (1,)) or first <= number or 2 * count < len(instances):
             return None
         origin, output, place = self._lane_output(name)
         if origin != module or place or lane.output_is_uniform(output):
@@ -97,6 +117,40 @@ class BlockCode(LaneCode):
         read = source is not None and source not in lane.netlist.registers  # from a memory, not stored in each step
         whole = length == width == len(lane.netlist.outputs[output])
         return (lane.port(output), first - number) if whole and not read else None
+
+    def _constants(self, module: str, lane: LaneCode, port: str) -> dict[Row, str]:
+        """Return the rows of constants of an input, with their C++ values."""
+        found = {}
+        for row in self.rows[module, port][1]:
+            shape = self._shape(self.order[module][row.first].inputs[port])
+            if all(kind == "constant" for kind, *_ in shape[0]) and not any(row.steps):
+                found[row] = self._alike_value(shape, row.steps, lane.netlist.inputs[port])
+        return found
+
+    def _boxes(self, module: str, lane: LaneCode) -> dict[str, Row]:
+        """Return the outputs that the block reads of a few instances, far apart, with the row of these."""
+        netlist = self.netlist
+        bits = [bit for some in netlist.outputs.values() for bit in some]
+        for parts in (netlist.cells, netlist.registers, netlist.memories):
+            bits += [bit for part in parts.values() for bit in part.bits()]
+        for kind, other in self.lanes.items():
+            for port in other.netlist.inputs:
+                rows = [Row(0, 1, 1, ())] if port in other.uniform else self._given(kind, other, port)
+                for first, count, stride, _ in rows:
+                    given = self.order[kind][first : first + count * stride : stride]
+                    bits += [bit for instance in given for bit in instance.inputs[port]]
+        read: dict[str, set[int]] = {}
+        for source in {bit[0] for bit in bits if isinstance(bit, tuple)}:
+            owner, _, port = source.rpartition(".")
+            if owner in netlist.instances and netlist.instances[owner].module == module:
+                read.setdefault(port, set()).add(self.index[owner])
+        found = {}
+        for port, places in read.items():
+            first, last = min(places), max(places)
+            stride = math.gcd(*(place - first for place in places))
+            if stride >= GROUP and not lane.output_is_uniform(port):
+                found[port] = Row(first, 1 + (last - first) // stride, stride, ())
+        return found
 
     def _through(self, source: str):
         owner, _, port = source.rpartition(".")
@@ -122,6 +176,8 @@ class BlockCode(LaneCode):
 
     def _lane_word(self, module: str, port: str, index: str) -> str:
         lane = self.lanes[module]
+        if port in lane.boxes:
+            return f"s.{self._lane(module)}.box_{lane.port(port)}[({index}) / {lane.boxes[port].stride}]"
         each = "" if lane.output_is_uniform(port) else f"[{index}]"
         return f"s.{self._lane(module)}.{lane.port(port)}{each}"
 
@@ -176,47 +232,61 @@ class BlockCode(LaneCode):
                 self.line(
                     f"for (int k = 0; k < {lane.count}; k += WIDTH) {lane.name}_outputs(s.{self._lane(module)}, k);"
                 )
-        self.line(f"{self.name}_settle(s);")
+            for port, (first, count, stride, _) in lane.boxes.items():
+                box, output = self._lane_word(module, port, "n"), f"s.{self._lane(module)}.{lane.port(port)}[n]"
+                self.line(f"for (int n = {first}; n < {first + count * stride}; n += {stride}) {box} = {output};")
+        self.line(f"{self.name}_settle_0(s);")
+        self.line(f"{self.name}_settle_1(s);")
         for module, lane in self.lanes.items():
             for port, (output, distance) in lane.passed.items():
                 of, size = f"s.{self._lane(module)}", word(lane.netlist.inputs[port]) // 8 * lane.count
                 self.line(f"memcpy(&{of}.next_{lane.port(port)}[{distance}], {of}.{output}, {size});")
+                for (first, count, stride, _), value in lane.constants[port].items():
+                    at = f"{of}.{{}}{lane.port(port)}[{first} + n * {stride}]"
+                    self.line(f"for (int n = 0; n < {count}; n++) {at.format('')} = {at.format('next_')} = {value};")
         self.line("}", 0)
 
     def _settle(self) -> None:
-        """Emit the settle function of the block.
+        """Emit the two settle functions of the block.
 
-        Late inputs of a lane determine its outputs within a cycle. The function sets the late inputs of each kind of
-        lane and calls its settle function; kinds that supply these inputs precede.
+        Late inputs of a lane determine its outputs within a cycle. The functions set the late inputs of each kind of
+        lane and call its settle function; kinds that supply these inputs precede. What does not depend on kinds that
+        threads step is in the first function, which is called while they do.
         """
-        self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
-        waiting = dict(self.lanes)
+        waiting, shared = dict(self.lanes), {}
         while waiting:
             ready = [module for module, lane in waiting.items() if not self._needs(module, lane) & set(waiting)]
             if not ready:
                 raise Unsupported(f"{self.netlist.name}: outputs of {min(waiting)} depend on themselves within a cycle")
             for module in ready:
                 lane = waiting.pop(module)
-                ports = sorted(lane.late)
-                sinks = [bit for i in self.order[module] for port in ports for bit in i.inputs[port]]
-                self.line("{")
-                self._body(schedule(self.netlist.cells, sinks, lambda bit: True), 1)
-                for port in ports:
-                    self._give(module, lane, port)
-                self.line(f"{lane.name}_settle(s.{self._lane(module)});")
-                self.line("}")
-        self.line("}", 0)
+                kinds = {module, *self._owners(module, lane), *self._needs(module, lane)}
+                shared[module] = any(self.lanes[kind].granules or shared.get(kind) for kind in kinds)
+        for number in range(2):
+            self.line(f"static void {self.name}_settle_{number}({self.name}& s) {{", 0)
+            for module in (module for module in shared if shared[module] == number):
+                self._settle_kind(module, self.lanes[module])
+            self.line("}", 0)
+
+    def _settle_kind(self, module: str, lane: LaneCode) -> None:
+        ports = sorted(lane.late)
+        sinks = [bit for i in self.order[module] for port in ports for bit in i.inputs[port]]
+        self.line("{")
+        self._body(schedule(self.netlist.cells, sinks, lambda bit: True), 1)
+        for port in ports:
+            self._give(module, lane, port)
+        self.line(f"{lane.name}_settle(s.{self._lane(module)});")
+        self.line("}")
+
+    def _owners(self, module: str, lane: LaneCode, through: Through | None = None) -> set[str]:
+        """Return the modules of lanes whose outputs late inputs of the lanes of `module` depend on; see `behind`."""
+        bits = (bit for instance in self.order[module] for port in lane.late for bit in instance.inputs[port])
+        owners = (self.netlist.instances.get(source.rpartition(".")[0]) for source in self.behind(bits, through))
+        return {owner.module for owner in owners if owner is not None}
 
     def _needs(self, module: str, lane: LaneCode) -> set[str]:
         """Return the modules of lanes whose outputs set late inputs of the lanes of `module` within the same cycle."""
-        found = set()
-        for instance in self.order[module]:
-            for port in lane.late:
-                for source in self.behind(instance.inputs[port], super()._through):
-                    owner = self.netlist.instances.get(source.rpartition(".")[0])
-                    if owner is not None and self.lanes[owner.module].late:
-                        found.add(owner.module)
-        return found
+        return {kind for kind in self._owners(module, lane, super()._through) if self.lanes[kind].late}
 
     def _pack(self) -> None:
         self.line(f"static void {self.name}_outputs({self.name}& s{self._arguments(False)}) {{", 0)
@@ -282,8 +352,8 @@ class BlockCode(LaneCode):
         first, last = cases[0][0], cases[-1][0]
         alike = last - first == len(cases) - 1 and all(shape[0] == shapes[0][0] for shape in shapes)
         alike &= all(kind != "own" for kind, *_ in shapes[0][0]) and not any(inner.cells for inner in sides.values())
-        steps = self._steps(shapes[0], shapes[1]) if alike else ()
-        if not alike or any(shape != self._moved(shapes[0], steps, n) for n, shape in enumerate(shapes)):
+        steps = steps_between(shapes[0], shapes[1]) if alike else ()
+        if not alike or any(shape != moved(shapes[0], steps, n) for n, shape in enumerate(shapes)):
             super()._switch(name, switch, sides, depth)
             return
         place, size = self.places[name], word(cell.width)
@@ -320,7 +390,7 @@ class BlockCode(LaneCode):
             return None
         module, port, _ = self._lane_output(name)
         lane = self.lanes[module]
-        if len(lane.netlist.outputs[port]) != width or lane.output_is_uniform(port):
+        if len(lane.netlist.outputs[port]) != width or lane.output_is_uniform(port) or port in lane.boxes:
             return None
         return f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
 
@@ -381,10 +451,12 @@ class BlockCode(LaneCode):
         self.line(f"static void {self.name}_end({self.name}& s) {{", 0)
         self.line("if (!s.begun) return;")
         self.line("s.begun = false;")
-        for module, lane in self.lanes.items():
-            self.line(f"s.{self._loop(module)}.end();")
-            self.line(f"{lane.name}_end(s.{self._lane(module)});")
-        self.line(f"{self.name}_settle(s);")
+        for shared in range(2):
+            for module, lane in self.lanes.items():
+                if bool(lane.granules) == shared:
+                    self.line(f"s.{self._loop(module)}.end();")
+                    self.line(f"{lane.name}_end(s.{self._lane(module)});")
+            self.line(f"{self.name}_settle_{shared}(s);")
         self.line("}", 0)
 
     def _give(self, module: str, lane: LaneCode, port: str) -> None:
@@ -396,64 +468,21 @@ class BlockCode(LaneCode):
         if port in lane.uniform:
             self.line(f"{target} = {self.values.bits(instances[0].inputs[port], size).code};")
             return
-        shapes = [self._shape(instance.inputs[port]) for instance in instances]
-        rest = list(range(len(shapes)))
-        common = self._commonest(shapes)
-        if common is not None:
-            first, last, steps = common
-            if port not in lane.passed:
-                self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
-            row = {k for k in range(first, last + 1) if self._moved(shapes[first], steps, k - first) == shapes[k]}
-            rest = [k for k in rest if k not in row]
-        while rest:
-            count, stride, steps = self._row(shapes, rest)
-            self._give_row(target, width, shapes, rest[0], count, stride, steps)
-            rest = rest[count:]
+        for row in self._given(module, lane, port):
+            self._give_row(target, width, self._shape(instances[row.first].inputs[port]), row)
 
-    def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
-        """Return the origins of an operand's bits as two tuples: kinds and names with places, and the numbers."""
+    def _given(self, module: str, lane: LaneCode, port: str) -> list[Row]:
+        """Return the rows of an input that are set when a step begins."""
+        longest, rows = self.rows[module, port]
+        return [row for row in rows if row not in lane.constants[port]] if port in lane.passed else [*longest, *rows]
+
+    def _shape(self, bits: list[Bit]) -> Shape:
         places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)
 
-    @staticmethod
-    def _moved(shape, steps, n: int):
-        """Return the shape of the operand `n` places after an operand in a regular row."""
-        alike, numbers = shape
-        return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
-
-    @staticmethod
-    def _steps(shape, following) -> tuple[int, ...]:
-        return tuple(b - a for a, b in zip(shape[1], following[1], strict=True))
-
-    def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return first and last instance, and steps of the numbers, of the longest regular row of operands."""
-        rows: Counter = Counter()
-        for k, (shape, following) in enumerate(pairwise(shapes)):
-            if shape[0] == following[0]:
-                steps = self._steps(shape, following)
-                rows[steps, self._moved(shape, steps, -k)] += 1
-        if not rows:
-            return None
-        (steps, base), _ = rows.most_common(1)[0]
-        members = [k for k, shape in enumerate(shapes) if shape[0] == base[0] and shape == self._moved(base, steps, k)]
-        return members[0], members[-1], steps
-
-    def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
-        """Return size, stride in instances, and steps of the numbers of the regular row from instance `rest[0]` on."""
-        alike, numbers = shapes[rest[0]]
-        if len(rest) == 1 or shapes[rest[1]][0] != alike:
-            return 1, 1, (0,) * len(numbers)
-        stride = rest[1] - rest[0]
-        steps = self._steps(shapes[rest[0]], shapes[rest[1]])
-        row = takewhile(
-            lambda n: rest[n] == rest[0] + n * stride and shapes[rest[n]] == self._moved(shapes[rest[0]], steps, n),
-            range(1, len(rest)),
-        )
-        return 1 + len(list(row)), stride, steps
-
-    def _give_row(self, target: str, width: int, shapes, first: int, count: int, stride: int, steps) -> None:
-        alike, numbers = shapes[first]
+    def _give_row(self, target: str, width: int, shape: Shape, row: Row) -> None:
+        (alike, numbers), (first, count, stride, steps) = shape, row
         if len(alike) == 1 and stride == 1:
             kind, name, length, _ = alike[0]
             if steps == (1,) and length == width and (origin := self._lane_array(kind, name, numbers[0], width)):
@@ -462,7 +491,7 @@ class BlockCode(LaneCode):
             if kind == "input" and steps == (32,) and length == width == 32 and numbers[0] % 32 == 0:
                 self.line(f"memcpy(&{target}[{first}], i_{self.places[name]} + {numbers[0] // 32}, {4 * count});")
                 return
-        value = self._alike_value(shapes[first], steps if count > 1 else (0,) * len(steps), width)
+        value = self._alike_value(shape, steps if count > 1 else (0,) * len(steps), width)
         if count == 1:
             self.line(f"{target}[{first}] = {value};")
         else:

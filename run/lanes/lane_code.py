@@ -14,10 +14,11 @@ from neuroncore_rtl.run.lanes.netlist import (
     NetlistRegister,
     Unsupported,
 )
+from neuroncore_rtl.run.lanes.rows import Row
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
-__all__ = ["GROUP", "LaneCode", "ctype"]
+__all__ = ["GROUP", "LaneCode", "Through", "ctype"]
 
 GROUP = 16
 """Granularity of instance counts: elements of the widest vector."""
@@ -55,6 +56,10 @@ class LaneCode:
         late: inputs that outputs depend on within a cycle.
         passed: for inputs that most instances get from another one, which stores them for the next step: the output,
             and how many places before the input's instance its instance is.
+        constants: for these inputs, the instances that have a constant instead, and its C++ value. It replaces the
+            value passed to such an instance by the thread that passed it, as memory of another thread is slow.
+        boxes: outputs that the block reads of a few instances, far apart. The thread that steps these copies the
+            outputs to an array, which costs the threads fewer lines of the cache.
         granules: ranges of instances that threads divide among them; 0 if sharing would not pay.
     """
 
@@ -68,6 +73,8 @@ class LaneCode:
         granules = min(GRANULES, self.count // GROUP, len(netlist.cells) * self.count // GRANULE)
         self.granules = granules if granules > 1 else 0
         self.passed: dict[str, tuple[str, int]] = {}
+        self.constants: dict[str, dict[Row, str]] = {}
+        self.boxes: dict[str, Row] = {}
         self.lines: list[str] = []
 
     def _uniform(self, inputs: set[str]) -> set[str]:
@@ -184,6 +191,8 @@ class LaneCode:
         for output, bits in netlist.outputs.items():
             if not self.register_of(output):
                 self._member(len(bits), self.port(output), self.output_is_uniform(output))
+        for output, (_, count, *_) in self.boxes.items():
+            self.line(f"alignas(64) {ctype(len(netlist.outputs[output]))} box_{self.port(output)}[{count}];")
         for number, memory in enumerate(netlist.memories.values()):
             each = "" if self.memory_is_uniform(memory) else f"[{self.count}]"
             self.line(f"alignas(64) uint32_t m{number}[{memory.size}][{len(memory.chunk_widths())}]{each};")
@@ -323,6 +332,11 @@ class LaneCode:
         if self.fused():
             self.line(f"{self.name}_outputs(s, k);", 2)
         self.line("}")
+        for port, (_, distance) in self.passed.items():
+            for row, value in self.constants[port].items():
+                self.line(f"{self._over(row, distance)} s.next_{self.port(port)}[n] = {value};")
+        for port, row in self.boxes.items():
+            self.line(f"{self._over(row, 0)} s.box_{self.port(port)}[n / {row.stride}] = s.{self.port(port)}[n];")
         self.line("}", 0)
 
         self.line(f"static void {self.name}_end({self.name}& s) {{", 0)
@@ -336,6 +350,11 @@ class LaneCode:
         self.line("}", 0)
         body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
+
+    def _over(self, row: Row, distance: int) -> str:
+        """Return the head of a loop over the instances of a row that are `distance` after one from `low` to `high`."""
+        end = f"n < high + {distance} && n < {row.first + row.count * row.stride}"
+        return f"for (int n = from(low + {distance}, {row.first}, {row.stride}); {end}; n += {row.stride})"
 
     def _uniform_body(self, sinks: list[Bit]) -> None:
         cells = {name: cell for name, cell in self.netlist.cells.items() if name in self.uniform}

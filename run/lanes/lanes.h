@@ -12,6 +12,11 @@ typedef int64_t S64 __attribute__((vector_size(8 * WIDTH)));
 
 #define INLINE static inline __attribute__((always_inline))
 
+// The first of the numbers `first`, `first + stride`, ... that is not below `low`.
+INLINE int from(int low, int first, int stride) {
+  return low <= first ? first : first + (low - first + stride - 1) / stride * stride;
+}
+
 INLINE V32 K32(uint32_t x) { return x - (V32){}; }
 INLINE V64 K64(uint64_t x) { return x - (V64){}; }
 INLINE V32 load(const uint32_t* p) { V32 v; memcpy(&v, p, sizeof v); return v; }
@@ -100,10 +105,10 @@ INLINE void put(uint32_t* p, uint32_t first, uint32_t length, uint64_t x) {
 
 // Zeros, in huge pages if they are many: a step touches all of a block's arrays, more pages than the processor caches.
 static inline void* zeroed(size_t size) {
-  const uintptr_t page = size < 1 << 19 ? 128 : 1 << 21, found = (uintptr_t)calloc(1, size + page - 1);
-  void* aligned = (void*)((found + page - 1) & ~(page - 1));
+  const uintptr_t page = size < 1 << 19 ? 128 : 1 << 21, whole = (size + page - 1) & ~(page - 1);
+  void* aligned = (void*)(((uintptr_t)calloc(1, whole + page - 1) + page - 1) & ~(page - 1));
 #ifdef MADV_HUGEPAGE
-  if (page > 128) madvise(aligned, size, MADV_HUGEPAGE);
+  if (page > 128) madvise(aligned, whole, MADV_HUGEPAGE);  // of a part of a page it would have no effect
 #endif
   return aligned;
 }

@@ -1,10 +1,12 @@
 // Threads that step loops over instances beside the main thread, which evaluates the rest of the design.
 //
 // `Loop::begin` offers a loop, divided into granules, and returns; `Loop::end` waits for it. Each thread has a range of
-// the granules: the main thread the first ones, as many as it took in the last steps. So a granule is mostly stepped by
-// the same thread, whose cache has its state. The main thread steps downwards, so that what the processor loads ahead
+// the granules: the main thread the first ones, as many as make all threads end together. So a granule is mostly stepped
+// by the same thread, whose cache has its state. The main thread steps downwards, so that what the processor loads ahead
 // is never the start of the next range. A thread takes half of what is left of its range at a time, since an atomic
-// operation waits for all earlier stores, and in the end the granule of another range that its owner would take last.
+// operation waits for all earlier stores, and in the end the granule of another range that its owner would take last,
+// but not its only one: the owner, whose cache has its state, steps it in less time.
+//
 // Granules are disjoint, so results do not depend on who takes them. The main thread waits only for granules that
 // helpers have taken, never for a helper that sleeps or, after a fork, does not exist.
 #pragma once
@@ -30,6 +32,8 @@ constexpr int MOST_THREADS = 64;
 constexpr int SPINS = 200;        // pauses, some microseconds, before a waiting thread offers its processor
 constexpr int OFFERS = 1000;      // offers, up to a millisecond, before a helper sleeps
 constexpr uint64_t LATE = 100000; // ns of waiting for a helper that show a busy computer
+constexpr int GRACE = 20;         // pauses, half a granule, before the main thread steps the last granule of a helper
+constexpr float DRIFT = 0.02;     // granules by which the share changes in a step, more if the helpers are the last
 constexpr int LONGEST = 1 << 14;
 
 template <class T> static inline T get(const T& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
@@ -37,16 +41,18 @@ template <class T> static inline T get(const T& x) { return __atomic_load_n(&x, 
 struct Loop {
   void (*body)(void* block, int first, int last);  // downwards if `last` is less
   void* block;
-  int count, unit, granules;  // instances; they are divided at multiples of `unit`
-  uint32_t step;
+  int count, unit, granules;     // instances; they are divided at multiples of `unit`
+  alignas(128) uint32_t step;    // apart from what a helper reads first
   bool shared;                   // this step has been offered to the helpers
   float share;                   // granules of a step that the main thread takes, on average
-  alignas(128) uint32_t done;    // granules, of all steps
+  uint32_t awaited;              // granules that helpers have taken in all steps
+  alignas(128) uint32_t done;    // those that they have stepped
   struct alignas(128) { uint64_t of; } range[MOST_THREADS];  // of each thread: number of the step, first granule, end
 
   void begin();
   void end();
-  int take(int thread);
+  int take(int thread, int least);
+  bool left() const;
 };
 
 // One pool of a process: each library contains this code, and the loader selects one of them.
@@ -56,8 +62,9 @@ struct Pool {
   int threads;         // 0 before the first loop
   int alone, penalty;  // loops that the main thread still executes alone, and their number after the next late helper
   alignas(128) uint32_t offered;
+  Loop* last;                      // of those that have been offered
   alignas(128) uint32_t sleepers, bell;
-  alignas(128) Loop* loops[ROOM];  // the last ones that have been offered
+  alignas(128) Loop* loops[ROOM];  // the last ones
 
   void start();
   void offer(Loop& loop);
@@ -69,12 +76,13 @@ struct Pool {
 inline Pool pool{};
 inline thread_local bool inside;  // this thread steps an instance of a loop; it steps loops of that instance alone
 
-// Take granules and step them; return their number, 0 if all have been taken. An old `range` is never equal to a new one.
-inline int Loop::take(int thread) {
+// Take granules and step them; return their number, 0 if none is left: of another's range, if fewer than `least` are. An
+// old `range` is never equal to a new one.
+inline int Loop::take(int thread, int least) {
   for (int n = 0; n < pool.threads; n++) {
     const int owner = thread + n < pool.threads ? thread + n : thread + n - pool.threads;
     uint64_t& of = range[owner].of;
-    for (uint64_t old = get(of); (old >> 16 & 0xffff) < (old & 0xffff);) {
+    for (uint64_t old = get(of); (old >> 16 & 0xffff) + (n ? least : 1) <= (old & 0xffff);) {
       const int from = (int)(old >> 16 & 0xffff), to = (int)(old & 0xffff), size = n ? 1 : (to - from + 1) / 2;
       const bool top = !owner == !n;
       const uint64_t rest = top ? old - size : old + ((uint64_t)size << 16);
@@ -83,11 +91,20 @@ inline int Loop::take(int thread) {
       const int first = units * granule / granules * unit, last = units * (granule + size) / granules * unit;
       if (thread || n) body(block, first, last);
       else body(block, last, first);
-      __atomic_fetch_add(&done, size, __ATOMIC_RELEASE);
+      if (thread) __atomic_fetch_add(&done, size, __ATOMIC_RELEASE);
       return size;
     }
   }
   return 0;
+}
+
+// Return whether a granule waits to be taken.
+inline bool Loop::left() const {
+  for (int n = 0; n < pool.threads; n++) {
+    const uint64_t of = get(range[n].of);
+    if ((of >> 16 & 0xffff) < (of & 0xffff)) return true;
+  }
+  return false;
 }
 
 inline void Loop::begin() {
@@ -111,13 +128,17 @@ inline void Loop::begin() {
 inline void Loop::end() {
   if (!shared) return;
   int taken = 0;
-  while (const int size = take(0)) taken += size;
-  share += (taken - share) / 8;
+  while (const int size = take(0, 2)) taken += size;
+  for (int turn = 0; turn < GRACE && left(); turn++) PAUSE();
+  while (const int size = take(0, 1)) taken += size;
+  awaited += granules - taken;
+  share += (taken - share) / 8 + (get(done) == awaited ? -DRIFT : DRIFT);
   pool.wait(*this);
 }
 
 inline void Pool::offer(Loop& loop) {
   __atomic_store_n(&loops[offered % ROOM], &loop, __ATOMIC_RELAXED);
+  __atomic_store_n(&last, &loop, __ATOMIC_RELAXED);
   __atomic_store_n(&offered, offered + 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) return;
   __atomic_add_fetch(&bell, 1, __ATOMIC_SEQ_CST);
@@ -126,14 +147,13 @@ inline void Pool::offer(Loop& loop) {
 
 // Wait for granules that helpers have taken. If that is long, execute the next loops alone.
 inline void Pool::wait(Loop& loop) {
-  const uint32_t all = loop.step * (uint32_t)loop.granules;
   for (int turn = 0; turn < SPINS; turn++) {
-    if (get(loop.done) == all) return;
+    if (get(loop.done) == loop.awaited) return;
     PAUSE();
   }
   timespec from, now;
   clock_gettime(CLOCK_MONOTONIC, &from);
-  while (get(loop.done) != all) sched_yield();
+  while (get(loop.done) != loop.awaited) sched_yield();
   clock_gettime(CLOCK_MONOTONIC, &now);
   if ((uint64_t)(now.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)(now.tv_nsec - from.tv_nsec) > LATE) {
     alone = penalty = penalty < LONGEST ? 2 * penalty + 1 : LONGEST;
@@ -159,8 +179,9 @@ inline void Pool::help(int thread) {
       continue;
     }
     if (now - seen > ROOM) seen = now - ROOM;  // the main thread has stepped the earlier ones
-    Loop& loop = *__atomic_load_n(&loops[seen++ % ROOM], __ATOMIC_RELAXED);
-    while (loop.take(thread)) {}
+    seen++;
+    Loop& loop = *__atomic_load_n(seen == now ? &last : &loops[(seen - 1) % ROOM], __ATOMIC_RELAXED);
+    while (loop.take(thread, 2)) {}
     turn = 0;
   }
 }
