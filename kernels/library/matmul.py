@@ -168,7 +168,7 @@ class _Kernel:
         # Reserve room for pieces in flight to HBM, and at least a quarter of SBUF for other temporaries.
         stages = STAGES * -(-widest * c.format.bits // 8 // LINE_BYTES) * LINE_BYTES
         room = len(space.room(Storage.SBUF)) - self.column.size
-        self.resident = self._resident(room - max(stages, room // 4))
+        self.resident = self._resident(room, max(stages, room // 4))
         self.weights = None
         self.starved = False  # whether loads of B limit the speed of the block, with A loaded as rows
 
@@ -206,7 +206,7 @@ class _Kernel:
         spare = SHARE * columns * len(passes(self.a.format)) - a
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
-    def _resident(self, room: int) -> Resident:
+    def _resident(self, room: int, reserved: int) -> Resident:
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:
@@ -216,9 +216,10 @@ class _Kernel:
                         users.append(number)
         # A slot starts at a line, which is aligned for every format.
         size = -(-max(panel.size for panel in uses) // LINE_BYTES) * LINE_BYTES
-        self.capacity = room // size
+        self.capacity = (room - reserved) // size
         if self.capacity < 2:
-            raise ValueError(f"SBUF must have room for two tiles of K, {2 * size} bytes, not {room}")
+            rule = f"room for two tiles of K, {2 * size:,} bytes of a partition, and {reserved:,} for results"
+            raise ValueError(f"SBUF must have {rule}, not {room:,}")
         count = min(self.capacity, len(self.depth) * len(uses))
         places = self.program.space.sbuf("operands", INT8, (count, size))
         return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)

@@ -71,7 +71,8 @@ def test_what_does_not_fit_at_once_makes_room(rng, places):
 
 
 def test_room_for_a_tile_of_each_operand_is_needed(rng):
-    with pytest.raises(ValueError, match="SBUF must have room for two tiles of K, 256 bytes, not"):
+    rule = "SBUF must have room for two tiles of K, 256 bytes of a partition, and 4,096 for results, not 4,288"
+    with pytest.raises(ValueError, match=rule):
         product(rng, program_with_room(200), 9, 50, 40, BF16)
 
 
