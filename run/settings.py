@@ -182,15 +182,18 @@ class Command:
         """Return settings from NAME=VALUE texts, parsed values and defaults; UsageError for an invalid text."""
         options = {option.name: option for option in self.options}
         defaults = {name: option.default for name, option in options.items()}
-        chosen: dict[str, Any] = {**defaults, **self.given, **values}
+        texts: dict[str, str] = {}
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             if not equals:
                 raise UsageError(f"a variable is given as NAME=VALUE, not {assignment!r}")
             if name not in options:
                 raise unknown(f"a variable of {self.name}", name, options)
-            chosen[name] = options[name].parse(text)
-        return Settings(chosen, defaults)
+            if name in texts:
+                raise UsageError(f"{name} must be given once, not as {texts[name]!r} and {text!r}")
+            texts[name] = text
+        parsed = {name: options[name].parse(text) for name, text in texts.items()}
+        return Settings({**defaults, **self.given, **values, **parsed}, defaults)
 
 
 def later(module: str, name: str, *groups: str, clone: str = "") -> Callable[[Settings], object]:

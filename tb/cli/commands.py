@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from neuroncore_rtl import IN_CLONE, SIM_BUILD
 from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.page.parts import collect_parts
-from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
+from neuroncore_rtl.run.settings import Command, Settings, UsageError
 from neuroncore_rtl.run.shell import PLAIN_WIDTH, display_path, shell_command, terminal
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.paths import UnreadableFolder
@@ -24,15 +25,6 @@ from neuroncore_rtl.tb.cli.overview import MODULES, command_help, print_overview
 from neuroncore_rtl.tb.cli.page import open_page, opened, split_open, write_run_page
 
 __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
-
-
-class _Value(click.ParamType):
-    def __init__(self, option: Option):
-        self.option = option
-        self.name = "integer" if option.type is int else "file" if option.type.__name__ == "Path" else "text"
-
-    def convert(self, value, param, ctx):
-        return self.option.parse(value) if isinstance(value, str) else value
 
 
 class _Errors(click.Group):
@@ -81,17 +73,22 @@ class _Tests(click.Group):
 
 def _command(command: Command, run) -> click.Command:
     def callback(assignments: Iterable[str], **given):
-        values = {option.name: given[option.name.lower()] for option in command.options}
-        chosen = {name: value for name, value in values.items() if value is not None}
-        sys.exit(run(command, command.settings(assignments, **chosen)))
+        words = [f"{one.name}={text}" for one in command.options for text in given[one.name.lower()]]
+        sys.exit(run(command, command.settings([*words, *assignments])))
 
     options = [
-        click.Option([f"--{option.name.lower().replace('_', '-')}"], type=_Value(option), help=option.describe())
-        for option in (replace(one, default=command.given.get(one.name, one.default)) for one in command.options)
-    ]
+        click.Option(
+            [f"--{one.name.lower().replace('_', '-')}"], metavar=_METAVARS[one.type], multiple=True,
+            help=replace(one, default=command.given.get(one.name, one.default)).describe(),
+        )
+        for one in command.options
+    ]  # fmt: skip
     assignments = click.Argument(["assignments"], nargs=-1, metavar="[NAME=VALUE]...")
     words = {"help": command.summary, "short_help": command.summary}
     return click.Command(command.name, params=[*options, assignments], callback=callback, **words)
+
+
+_METAVARS = {int: "INTEGER", str: "TEXT", Path: "FILE"}
 
 
 def _simulate(command: Command, settings: Settings) -> int:

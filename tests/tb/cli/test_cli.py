@@ -84,6 +84,7 @@ SIM_REFUSES = {
     "COLOUR=1": "a variable of fixture must be one of PRESET, ROWS, COLUMNS, ",
     "M": "a variable is given as NAME=VALUE, not 'M'",
     **{f"M={text}": f"M must be an integer of at least 1, not '{text}'" for text in ("0", "", "0x10", "1_0", "²")},
+    **dict.fromkeys(("M=7 M=8", "--m 7 M=8", "--m 7 --m 8"), "M must be given once, not as '7' and '8'"),
     "M=" + "9" * 5000: "M must be an integer of at least 1",
     "--rows 1": "ROWS must be an integer from 2 to 1024, not '1'",
     "MAC_LATENCY=6": "MAC_LATENCY must be an integer from 1 to 5, not '6'",
