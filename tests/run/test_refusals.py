@@ -44,6 +44,8 @@ REFUSED = [
     ("adamw", "M=16384 N=16384 TARGET=core", "tensors in HBM must have at most"),
     ("allreduce", "CHIPS=2 GROUPS=3", "GROUPS must divide 4 cores and be a multiple of STRIDE=1, not 3"),
     ("allreduce", "CHIPS=2 GROUPS=4", "GROUPS must result in 2 to 64 cores per group, not 1"),
+    ("allreduce", "PRESET=full", "PRESET must be given with TARGET=core, not as full for collective engines only"),
+    ("allreduce", "CHIPS=6 WIDTH=3", "WIDTH must be given with TOPOLOGY=torus, not as 3 for a ring"),
     ("router", "CHIPS=4 CUT=8", "CUT must be a wire from 0 to 7, not 8"),
     ("router", "ERRORS=0.02", "ERRORS must be a number from 0 to 0.01, not '0.02'"),
     ("router", "CHIPS=6 TOPOLOGY=torus WIDTH=4", "chips of a torus must be"),

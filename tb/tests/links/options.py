@@ -47,7 +47,14 @@ def collective_options(*own: Option) -> tuple[Option, ...]:
 
 
 def instance_of(settings: Settings) -> Instance:
-    """Return the instance; cores of PRESET for TARGET=core, else only HBMs with beats of two flits if possible."""
+    """Return the instance; cores of PRESET for TARGET=core, else only HBMs with beats of two flits if possible.
+
+    UsageError if the instance is illegal, or a variable has no effect: WIDTH on a ring, PRESET without whole cores.
+    """
+    if settings.width and settings.topology == Topology.RING and not settings.values.get("BOTH"):
+        raise UsageError(f"WIDTH must be given with TOPOLOGY=torus, not as {settings.width} for a ring")
+    if settings.values.get("TARGET") == "engine" and "PRESET" in settings.non_defaults:
+        raise UsageError(f"PRESET must be given with TARGET=core, not as {settings.preset} for collective engines only")
     named = INSTANCES.get(settings.values.get("INSTANCE"))
     chips = settings.chips or (named.chips if named else CHIPS)
     width = settings.width or max((w for w in range(2, chips) if chips % w == 0 and w * w <= chips), default=2)

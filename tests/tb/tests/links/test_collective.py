@@ -122,7 +122,7 @@ def test_an_algorithm_that_does_not_fit_is_refused(given):
 @pytest.mark.slow
 def test_the_timing_model_foretells_an_all_reduce_at_the_rate_of_a_ring(monkeypatch):
     monkeypatch.setitem(PRESETS, "small", PRESETS["small"].with_overrides(ring_rate=3))
-    settings = ALLREDUCE.settings("CHIPS=2 CORES=1 BYTES=32768 PRESET=small".split())
+    settings = ALLREDUCE.settings("CHIPS=2 CORES=1 BYTES=32768".split())
     report = ALLREDUCE.run(settings)
     case = LinkCase(instance=instance_of(settings), ranks=2, stride=CORES_PER_CHIP, count=8192)
     assert not report.problems and report.cycles > 32768 / 2 / 3
