@@ -32,9 +32,15 @@ def load_kernel(file: Path, config: Config) -> ModuleType:
     """Load a file as a module, serving its imports of the interface; missing libraries become stubs.
 
     Raises:
-        ValueError: if the file does not exist.
+        ValueError: if the file does not exist, or is not Python.
     """
     file = existing(file)
+    try:
+        compile(file.read_text(), str(file), "exec")
+    except SyntaxError as error:
+        raise ValueError(f"KERNEL must be Python, not {file}:{error.lineno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"KERNEL must be Python, not {file}: {error}") from None
     absent: set[str] = set()
     while True:
         try:

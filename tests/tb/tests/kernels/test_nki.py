@@ -64,6 +64,8 @@ def test_kernels_and_calls_are_listed(tmp_path):
         (["INPUTS=q=16x16:bf16"], "arguments must fit attention.*missing a required argument: 'k'"),
         (["GRID=2y3"], "GRID must be counts such as 4 or 2x8, not '2y3'"),
         (["KERNEL=none.py:f"], "KERNEL must name an existing file"),
+        (["KERNEL=Makefile:f"], r"KERNEL must be Python, not .*/Makefile:\d+: unterminated string literal"),
+        (["KERNEL=docs/seeds.png:f"], "KERNEL must be Python, not .*/docs/seeds.png: .* can't decode byte"),
         ([f"KERNEL={NEWER}f"], "KERNEL must be a function of newer.py, attention, .*, not 'f'"),
     ],
 )
