@@ -169,7 +169,7 @@ class BoardTarget(Target):
         try:
             if self.host is not None:
                 yield self.host
-            elif self.port:
+            elif self.port is not None:
                 with closing(SerialLine(self.port, self.baud)) as line:
                     yield HostPort(line)
             else:

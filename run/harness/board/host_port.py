@@ -66,8 +66,9 @@ class SerialLine:
         self._patience_s = patience_s
         try:
             self._port = serial.serial_for_url(port, baudrate=baud, timeout=patience_s)
-        except serial.SerialException as error:
-            raise LinkError(str(error)) from error
+        except (serial.SerialException, ValueError) as error:  # the latter for a URL
+            rule = "PORT must be a serial port of this computer, such as /dev/ttyUSB0"
+            raise LinkError(f"{rule}, not {port!r}: {error}") from error
 
     def close(self) -> None:
         self._port.close()

@@ -16,9 +16,10 @@ def test_memory(capsys):
     assert "PASSED" in capsys.readouterr().out
 
 
-def test_no_such_port():
-    with pytest.raises(UsageError, match="could not open port /dev/none"):
-        host.run_session(TEST.settings(["TEST=memory", "PORT=/dev/none"]))
+@pytest.mark.parametrize("port", ["/dev/none", "/dev/null", "other://board", ""])
+def test_no_such_port(port):
+    with pytest.raises(UsageError, match=f"PORT must be a serial port of this computer.*, not '{port}': "):
+        host.run_session(TEST.settings(["TEST=memory", f"PORT={port}"]))
 
 
 @pytest.mark.slow
