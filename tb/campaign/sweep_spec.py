@@ -131,6 +131,8 @@ def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[P
         with _errors_at(where):
             bench = command_named(test)
         if (seeds := spec.get("seeds")) is not None:
+            if any(SEED.name in key.split() for key in lists):
+                raise UsageError(f"{where}, {SEED.name}: must not be a list beside seeds")
             lists[SEED.name] = _seeds(seeds)
         yield from _block(bench, settings, lists, where)
 
@@ -143,6 +145,9 @@ def _seeds(count: object) -> list[int]:
 
 def _block(bench: Command, settings: Values, lists: Values, where: str) -> Iterator[Point]:
     axes = [_axis(key, values, where) for key, values in lists.items()]
+    names = [name for axis in axes for name in axis[0]]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise UsageError(f"{where}, {twice[0]}: must be given once, not {names.count(twice[0])} times")
     count = math.prod(map(len, axes))
     if count > MOST:
         raise UsageError(f"{where} must have at most {MOST:,} combinations, not {count:,}")

@@ -69,6 +69,8 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
         ('test = "matmul"\n[settings]\nDTYPE = "bf17"', "settings, DTYPE: DTYPE must be one of .*, not 'bf17'"),
         ('test = "matmul"\n[sweep]\nM = []', "sweep, M: a list must have a value"),
         ('test = "matmul"\n[sweep]\n"M K" = [[1, 2, 3]]', r"sweep, M K: \[1, 2, 3\] must have 2 values, not 3"),
+        ('test = "matmul"\n[sweep]\n"M K" = [1, 2]\nM = 3', "sweep, M: must be given once, not 2 times"),
+        ('test = "matmul"\nseeds = 2\n[sweep]\nSEED = [7, 8]', "sweep, SEED: must not be a list beside seeds"),
         ('test = "matmul"\n[sweep]\nM = {a = 1}', "sweep, M: a value must be text or a number, not {'a': 1}"),
         ('test = "matmul"\nsettings = 1', "settings must be a table, not 1"),
         ('test = "matmul"\nsweep = [1]', "sweep must be a table, not 1"),
