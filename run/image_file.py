@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,10 @@ __all__ = ["hash_of_sources", "read_image", "tensor_of", "tensor_values", "write
 FORM = 2
 """Number of the form above."""
 
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, IndexError, TypeError, AttributeError, ValueError)
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, TokenError, OSError, RuntimeError, EOFError, KeyError, IndexError, TypeError,
+    AttributeError, ValueError,
+)  # fmt: skip
 _SUFFIXES = (".py", ".json", ".c", ".h", ".S", ".ld")
 
 

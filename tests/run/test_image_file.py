@@ -57,3 +57,22 @@ def test_an_image_file_has_no_pickled_objects(tmp_path):
     with pytest.raises(ValueError, match="image.npz must be a file of a compiled program, but cannot be read: Object"):
         read_image(tmp_path / "image.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["image.npz"]
+
+
+def test_a_damaged_file_is_a_value_error_whatever_is_missing(tmp_path, rng):
+    path = tmp_path / "image.npz"
+    write_image(path, IMAGES["loops"]())
+    whole = path.read_bytes()
+    ends = [place for place in range(len(whole)) if whole[place : place + 4] == b"PK\x01\x02"]
+    encrypted, method = ([(place + of, 1) for place in ends] for of in (8, 10))  # fields of the directory of a zip
+    for wrong in (encrypted, method):
+        damaged = bytearray(whole)
+        for place, bit in wrong:
+            damaged[place] ^= bit
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="image.npz must be a file of a compiled program, but cannot be read: "):
+            read_image(path)
+    for first in rng.integers(len(whole), size=50):
+        path.write_bytes(whole[:first] + whole[first + 7 :])
+        with pytest.raises(ValueError, match="image.npz must be a file of a compiled program, but cannot be read: "):
+            read_image(path)
