@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from neuroncore_rtl.run.lanes.delay_code import DelayCode, take_delay_lines
 from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, Through, ctype
 from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
-from neuroncore_rtl.run.lanes.rows import Row, Shape, moved, rows_of, steps_between
+from neuroncore_rtl.run.lanes.rows import RegularRow, Shape, moved, rows_of, steps_between
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 
@@ -105,7 +105,7 @@ class BlockCode(LaneCode):
         """Return the output of the same kind of lane that most inputs are, and its distance in instances, or None."""
         instances = self.order[module]
         longest, _ = self.rows[module, port]
-        first, count, _, steps = longest[0] if longest else Row(0, 0, 1, ())
+        first, count, _, steps = longest[0] if longest else RegularRow(0, 0, 1, ())
         alike, (number, *_) = self._shape(instances[first].inputs[port])
         kind, name, length, _ = alike[0]
         if (len(alike), kind, steps) != (1, "lane", (1,)) or first <= number or 2 * count < len(instances):
@@ -118,7 +118,7 @@ class BlockCode(LaneCode):
         whole = length == width == len(lane.netlist.outputs[output])
         return (lane.port(output), first - number) if whole and not read else None
 
-    def _constants(self, module: str, lane: LaneCode, port: str) -> dict[Row, str]:
+    def _constants(self, module: str, lane: LaneCode, port: str) -> dict[RegularRow, str]:
         """Return the rows of constants of an input, with their C++ values."""
         found = {}
         for row in self.rows[module, port][1]:
@@ -127,7 +127,7 @@ class BlockCode(LaneCode):
                 found[row] = self._alike_value(shape, row.steps, lane.netlist.inputs[port])
         return found
 
-    def _boxes(self, module: str, lane: LaneCode) -> dict[str, Row]:
+    def _boxes(self, module: str, lane: LaneCode) -> dict[str, RegularRow]:
         """Return the outputs that the block reads of a few instances, far apart, with the row of these."""
         netlist = self.netlist
         bits = [bit for some in netlist.outputs.values() for bit in some]
@@ -135,7 +135,7 @@ class BlockCode(LaneCode):
             bits += [bit for part in parts.values() for bit in part.bits()]
         for kind, other in self.lanes.items():
             for port in other.netlist.inputs:
-                rows = [Row(0, 1, 1, ())] if port in other.uniform else self._given(kind, other, port)
+                rows = [RegularRow(0, 1, 1, ())] if port in other.uniform else self._given(kind, other, port)
                 for first, count, stride, _ in rows:
                     given = self.order[kind][first : first + count * stride : stride]
                     bits += [bit for instance in given for bit in instance.inputs[port]]
@@ -149,7 +149,7 @@ class BlockCode(LaneCode):
             first, last = min(places), max(places)
             stride = math.gcd(*(place - first for place in places))
             if stride >= GROUP and not lane.output_is_uniform(port):
-                found[port] = Row(first, 1 + (last - first) // stride, stride, ())
+                found[port] = RegularRow(first, 1 + (last - first) // stride, stride, ())
         return found
 
     def _through(self, source: str):
@@ -471,7 +471,7 @@ class BlockCode(LaneCode):
         for row in self._given(module, lane, port):
             self._give_row(target, width, self._shape(instances[row.first].inputs[port]), row)
 
-    def _given(self, module: str, lane: LaneCode, port: str) -> list[Row]:
+    def _given(self, module: str, lane: LaneCode, port: str) -> list[RegularRow]:
         """Return the rows of an input that are set when a step begins."""
         longest, rows = self.rows[module, port]
         return [row for row in rows if row not in lane.constants[port]] if port in lane.passed else [*longest, *rows]
@@ -481,7 +481,7 @@ class BlockCode(LaneCode):
         alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
         return alike, tuple(number for _, _, number, _, _ in places)
 
-    def _give_row(self, target: str, width: int, shape: Shape, row: Row) -> None:
+    def _give_row(self, target: str, width: int, shape: Shape, row: RegularRow) -> None:
         (alike, numbers), (first, count, stride, steps) = shape, row
         if len(alike) == 1 and stride == 1:
             kind, name, length, _ = alike[0]

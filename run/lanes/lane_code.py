@@ -14,7 +14,7 @@ from neuroncore_rtl.run.lanes.netlist import (
     NetlistRegister,
     Unsupported,
 )
-from neuroncore_rtl.run.lanes.rows import Row
+from neuroncore_rtl.run.lanes.rows import RegularRow
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
@@ -73,8 +73,8 @@ class LaneCode:
         granules = min(GRANULES, self.count // GROUP, len(netlist.cells) * self.count // GRANULE)
         self.granules = granules if granules > 1 else 0
         self.passed: dict[str, tuple[str, int]] = {}
-        self.constants: dict[str, dict[Row, str]] = {}
-        self.boxes: dict[str, Row] = {}
+        self.constants: dict[str, dict[RegularRow, str]] = {}
+        self.boxes: dict[str, RegularRow] = {}
         self.lines: list[str] = []
 
     def _uniform(self, inputs: set[str]) -> set[str]:
@@ -351,7 +351,7 @@ class LaneCode:
         body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
 
-    def _over(self, row: Row, distance: int) -> str:
+    def _over(self, row: RegularRow, distance: int) -> str:
         """Return the head of a loop over the instances of a row that are `distance` after one from `low` to `high`."""
         end = f"n < high + {distance} && n < {row.first + row.count * row.stride}"
         return f"for (int n = from(low + {distance}, {row.first}, {row.stride}); {end}; n += {row.stride})"

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
-__all__ = ["Row", "Shape", "moved", "rows_of", "steps_between"]
+__all__ = ["RegularRow", "Shape", "moved", "rows_of", "steps_between"]
 
 Shape = tuple[tuple[Any, ...], tuple[int, ...]]
 
 
-class Row(NamedTuple):
+class RegularRow(NamedTuple):
     """Regular row: first instance, count, stride in instances, and steps of the numbers."""
 
     first: int
@@ -34,7 +34,7 @@ def steps_between(shape: Shape, following: Shape) -> tuple[int, ...]:
     return tuple(b - a for a, b in zip(shape[1], following[1], strict=True))
 
 
-def rows_of(shapes: Sequence[Shape]) -> tuple[list[Row], list[Row]]:
+def rows_of(shapes: Sequence[Shape]) -> tuple[list[RegularRow], list[RegularRow]]:
     """Return the longest row, which may lack some of its operands, and rows of all operands that are not in it."""
     found: Counter[tuple[tuple[int, ...], Shape]] = Counter()
     for k, (shape, following) in enumerate(pairwise(shapes)):
@@ -44,7 +44,7 @@ def rows_of(shapes: Sequence[Shape]) -> tuple[list[Row], list[Row]]:
     longest, rest = [], [*range(len(shapes))]
     for (steps, base), _ in found.most_common(1):
         members = {k for k in rest if shapes[k][0] == base[0] and shapes[k] == moved(base, steps, k)}
-        longest = [Row(min(members), 1 + max(members) - min(members), 1, steps)]
+        longest = [RegularRow(min(members), 1 + max(members) - min(members), 1, steps)]
         rest = [k for k in rest if k not in members]
     rows = []
     while rest:
@@ -53,15 +53,15 @@ def rows_of(shapes: Sequence[Shape]) -> tuple[list[Row], list[Row]]:
     return longest, rows
 
 
-def _row(shapes: Sequence[Shape], rest: Sequence[int]) -> Row:
+def _row(shapes: Sequence[Shape], rest: Sequence[int]) -> RegularRow:
     """Return the regular row from instance `rest[0]` on."""
     first, *others = rest
     alike, numbers = shapes[first]
     if not others or shapes[others[0]][0] != alike:
-        return Row(first, 1, 1, (0,) * len(numbers))
+        return RegularRow(first, 1, 1, (0,) * len(numbers))
     stride, steps = others[0] - first, steps_between(shapes[first], shapes[others[0]])
     row = takewhile(
         lambda n: rest[n] == first + n * stride and shapes[rest[n]] == moved(shapes[first], steps, n),
         range(1, len(rest)),
     )
-    return Row(first, 1 + len([*row]), stride, steps)
+    return RegularRow(first, 1 + len([*row]), stride, steps)
