@@ -85,3 +85,25 @@ def test_a_copy_that_repeats_another_is_removed_whichever_engine_copies(rng, cas
         assert sum(entry.instruction.name in ("ACTIVATE", "TENSOR_COPY") for entry in program.entries) == count
         found.append(y.elements(run_golden(image, np.random.default_rng(1)).hbm).copy())
     assert np.array_equal(*found)
+
+
+def test_a_copy_that_starts_sums_remains(rng):
+    """The second copy repeats the first one, but the next instruction adds to its sums."""
+    values, found = rng.integers(0x3F800000, 0x40800000, (2, 4, 16)), []
+    for order in ("program", "scheduled"):
+        program = Program(TINY, order=order)
+        x, y = (program.space.hbm(name, FP32, shape) for name, shape in (("x", (2, 4, 16)), ("y", (2, 4, 16))))
+        a, b = (program.space.sbuf(name, FP32, (16,)) for name in "ab")
+        program.append(dma_copy(a, x[0]))
+        program.append(dma_copy(b, x[1]))
+        for turn in range(2):
+            copy, out = (program.space.sbuf(name, FP32, (16,)) for name in ("copy", "out"))
+            program.append(activation(copy, a, "identity"))
+            if turn:
+                program.append(activation(out[:, :15], b[:, :15], "exp", sum_into=out[:, 15:], sum_continue=True))
+            else:
+                program.append(activation(out, b, "exp"))
+            program.append(dma_copy(y[turn], out))
+            program.append(dma_copy(y[turn, :, :4], copy[:, :4]))
+        found.append(y.elements(run_golden(build_image(program, [(x, values)]), np.random.default_rng(1)).hbm).copy())
+    assert np.array_equal(*found)
