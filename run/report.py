@@ -291,6 +291,7 @@ def progress(
         recorded.show = say if shown == text else None
         with watched(recorded):
             yield
+        recorded.show = None  # else they refer to each other
     seconds = time.monotonic() - started
     remember(activity or text, seconds, size)
     if not quiet:

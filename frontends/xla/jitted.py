@@ -179,11 +179,12 @@ class Lowered:
     def compile(self) -> CompiledFunction:
         """Return the compiled function; Refused, with your line, if the machine cannot run it."""
         tree, of, back, out = _jax().tree, self.of, self.lowered.in_tree, self.lowered.out_tree
+        traced = self.traced  # functions of `self` would keep all in a circle
         return CompiledFunction(
             compiled=self._work().compiled(),
             names=self.names,
             flatten=lambda args, kwargs: _leaves(args, kwargs, back),
-            unflatten=lambda arrays: tree.unflatten(out, map(_result, arrays, tree.leaves(self.traced.out_info))),
+            unflatten=lambda arrays: tree.unflatten(out, map(_result, arrays, tree.leaves(traced.out_info))),
             forms=lambda: [form_of(one.unflatten(range(one.num_leaves)), int) for one in (back, out)],
             donated=[one.donated for one in tree.leaves(self.lowered.args_info)],
             target=of.target,

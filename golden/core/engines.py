@@ -37,12 +37,13 @@ class Engines:
         tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)
+        sbuf, psum, joined = self.sbuf, self.psum, self.network  # functions of `self` would keep it in a circle
         self._execute: dict[Engine, Callable[[Any], tuple[int, int] | None]] = {
-            Engine.TENSOR: lambda instruction: tensor.perform(instruction, self.sbuf, self.sbuf),
-            Engine.VECTOR: lambda instruction: vector.perform(instruction, self.sbuf, self.psum),
-            Engine.SCALAR: lambda instruction: scalar.perform(instruction, self.sbuf, self.psum),
-            Engine.DMA: self._copy,
-            Engine.COLLECTIVE: lambda instruction: self.network.execute(self.number, instruction),
+            Engine.TENSOR: lambda instruction: tensor.perform(instruction, sbuf, sbuf),
+            Engine.VECTOR: lambda instruction: vector.perform(instruction, sbuf, psum),
+            Engine.SCALAR: lambda instruction: scalar.perform(instruction, sbuf, psum),
+            Engine.DMA: lambda instruction: _copy(instruction, hbm, sbuf, psum),
+            Engine.COLLECTIVE: lambda instruction: joined.execute(number, instruction),
             Engine.QUEUE: lambda instruction: None,
         }
 
@@ -61,12 +62,13 @@ class Engines:
         self._context = instruction.after(self._context)
         return fault
 
-    def _copy(self, instruction: DmaCopy) -> tuple[int, int] | None:
-        try:
-            dma_copy(instruction, self.hbm, self.sbuf, self.psum)
-        except DmaFault as fault:
-            return fault.cause, fault.detail
-        return None
+
+def _copy(instruction: DmaCopy, *memories: np.ndarray) -> tuple[int, int] | None:
+    try:
+        dma_copy(instruction, *memories)
+    except DmaFault as fault:
+        return fault.cause, fault.detail
+    return None
 
 
 @lru_cache(RECORDS)

@@ -1,5 +1,7 @@
 """`jit`: arguments, programs, refusals, and a model on the RTL."""
 
+from weakref import ref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -164,3 +166,11 @@ def test_random_keys_are_arguments_and_results():
     wanted, numbers = split(key)
     assert keys.dtype == wanted.dtype and (jax.random.key_data(keys) == jax.random.key_data(wanted)).all()
     assert (bits == numbers).all()
+
+
+def test_a_function_is_freed_when_nobody_needs_it():
+    """Without a garbage collection, which takes longer."""
+    machine = compare(lambda x: x + 1, np.ones(3, np.float32))
+    freed = ref(machine)
+    del machine
+    assert freed() is None

@@ -1,6 +1,7 @@
 """Core model: queues, semaphores and errors."""
 
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -256,3 +257,11 @@ def test_boot_reads_beyond_hbm(address):
     if address < HBM_BYTES:
         core.machine.engines.hbm[address : address + 32] = core.machine.engines.hbm[:32]
     assert core.run(address).error == CoreError(Cause.BOOT, detail=0)
+
+
+def test_memories_are_freed_when_nobody_needs_them(hbm):
+    """Without a garbage collection, which takes longer."""
+    engines = Engines(CONFIG, hbm)
+    freed = ref(engines)
+    del engines
+    assert freed() is None
