@@ -11,10 +11,10 @@ from neuroncore_rtl.tb.tests.links import options, tensor_parallel
 from neuroncore_rtl.tb.tests.links.tensor_parallel import TEST, error_shares
 from tests.tb.reports import passed, report_of
 
-SMALL = "M=32 K=32 N=16 STRIPS=4"
+SMALL = "M=32 K=32 N=16"
 
 
-@pytest.mark.parametrize("more", ["", "ERRORS=0.005 STALL=40 STRIPS=1", "CORES=1 DTYPE=fp32 STRIPS=2"])
+@pytest.mark.parametrize("more", ["STRIPS=4", "ERRORS=0.005 STALL=40 STRIPS=1", "CORES=1 DTYPE=fp32 STRIPS=2"])
 def test_a_layer_is_golden(shared_cores, more):
     report = passed("tensor_parallel", f"{SMALL} {more}")
     assert report.cycles > report.rows["cycles_without_all_reduce"] > report.ideal_cycles
@@ -26,7 +26,7 @@ def test_cores_side_by_side_are_the_same_for_any_number_of_threads(shared_cores)
     reports = []
     for number in (1, 2, 3, 8):
         with threads_choice(number) as used:
-            report = passed("tensor_parallel", f"{SMALL} ERRORS=0.005 STALL=40").as_json()
+            report = passed("tensor_parallel", f"{SMALL} STRIPS=4 ERRORS=0.005 STALL=40").as_json()
         reports.append(report | {"simulated_cycles_per_second": None})
         assert set(used) == {number}
     assert reports == 4 * reports[:1]
@@ -43,7 +43,7 @@ def test_a_sum_in_another_order_is_noticed(shared_cores, monkeypatch):
             return whole(*arguments)
 
     monkeypatch.setattr(tensor_parallel, "expected_result", wrong)
-    report = report_of("tensor_parallel", SMALL)
+    report = report_of("tensor_parallel", f"{SMALL} STRIPS=4")
     assert 0 < report.mismatches and not report.bit_exact
 
 
@@ -58,7 +58,7 @@ def test_errors_are_of_what_rounding_allows():
 
 
 def test_the_roofline_names_what_binds():
-    settings = TEST.settings(SMALL.split())
+    settings = TEST.settings(f"{SMALL} STRIPS=4".split())
     instance = options.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
     (group,) = options.groups_of(instance, 2, 1, 1)
     assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
