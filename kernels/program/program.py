@@ -4,7 +4,7 @@ Kernels append instructions as if they ran one after the other. The complete pro
 
 1. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
    spilled (`kernels.program.fitting`).
-2. If requested, repeated instructions are removed (`kernels.program.repeats`), and the list scheduler reorders the
+2. If requested, repeated instructions are removed (`kernels.program.entries`), and the list scheduler reorders the
    others (`kernels.program.list_scheduling`).
 3. Temporaries are allocated (`kernels.program.allocation`).
 4. Each instruction is put into the queue of its engine, with the waits that its dependences require
@@ -28,12 +28,11 @@ from itertools import cycle
 from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.program.allocation import ON_CHIP, OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
-from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of
+from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of, without_repeats
 from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
-from neuroncore_rtl.kernels.program.repeats import without_repeats
 from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
