@@ -52,8 +52,8 @@ SHELLS = {
 
 
 @cache
-def broken_core() -> FaultyDevice:
-    changed = CoreDevice(machine=CONFIG)
+def broken_core(watches_gates: bool = False) -> FaultyDevice:
+    changed = CoreDevice(machine=CONFIG, watches_gates=watches_gates)
     for module, (ports, body, event) in SHELLS.items():
         text = f"""
     reg [3:0] fault;

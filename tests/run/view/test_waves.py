@@ -12,7 +12,7 @@ from vcdvcd import VCDVCD
 
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.view.core_waves import CORE_OPEN, core_groups
-from neuroncore_rtl.run.view.engine_waves import TENSOR_GROUPS
+from neuroncore_rtl.run.view.engine_waves import ARRAY, TENSOR_GROUPS
 from neuroncore_rtl.run.view.wave_groups import CAUSE, Trace, traces
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS
 from neuroncore_rtl.run.view.waves import latest, signals, write_save_file
@@ -60,13 +60,17 @@ def test_signals_agree_with_counters(recorded):
 
 
 def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recorded):
-    _, vcd, save = recorded
-    assert len(save.shown) == 2 + sum(map(len, TENSOR_GROUPS.values()))
+    report, vcd, save = recorded
+    array = [ARRAY] * (report.settings["SIM"] == "verilator")  # Icarus records no tiles
+    tiles = 3 * TINY.rows * len(array)
+    assert len(save.shown) == 2 + tiles + sum(map(len, TENSOR_GROUPS.values()))
     recorded_names = {name.replace("\\", "") for name in VCDVCD(str(vcd), only_sigs=True).signals}
     assert {name.replace("\\", "") for name in save.shown} <= recorded_names
-    assert not [name for name in recorded_names if ".tile_" in name]
-    assert save.groups == list(TENSOR_GROUPS)
-    assert set(save.words) == {"tensor.instruction.Opcode", "arith.formats.FormatCode", "view.wave_groups.Cause"}
+    assert any(".tile_" in name for name in recorded_names) == bool(array)
+    assert save.groups == [*array, *TENSOR_GROUPS]
+    numbers = {f"{vcd.stem}.{form}" for form in ("operand", "fp32") if array}
+    enumerations = {"tensor.instruction.Opcode", "arith.formats.FormatCode", "view.wave_groups.Cause"}
+    assert set(save.words) == enumerations | numbers
     assert save.words["tensor.instruction.Opcode"] == ["0", "NONE", "1", "LOAD_STATIONARY", "2", "MULTIPLY_MOVING"]
     assert {"BF16", "INT8"} < set(save.words["arith.formats.FormatCode"])
 

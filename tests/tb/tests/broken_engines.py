@@ -41,8 +41,8 @@ def broken_engines() -> FaultyDevice:
 
 
 @cache
-def broken_cores() -> FaultyDevice:
-    return _broken(CoreDevice(machine=CORES), CORES.core.hbm_bytes)
+def broken_cores(watches_gates: bool = False) -> FaultyDevice:
+    return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
 
 
 def _broken(device: Device, hbm_bytes: int) -> FaultyDevice:
