@@ -111,7 +111,7 @@ def _of_any_engine(one: Any) -> Any:
 
 
 def _continued(steps: Sequence[ProgramStep]) -> set[int]:
-    """Return the numbers of the ACTIVATEs whose running sums the next one continues: they do more than to write dst."""
+    """Return the numbers of the ACTIVATE steps whose running sums the next ACTIVATE continues."""
     found, last = set(), 0
     for number, step in enumerate(steps):
         one: Any = step.instruction

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from neuroncore_rtl.run.lanes.delay_code import DelayCode, take_delay_lines
-from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, Through, ctype
-from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
+from neuroncore_rtl.run.lanes.lane_code import GROUP, LaneCode, ctype
+from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Through, Unsupported
 from neuroncore_rtl.run.lanes.rows import RegularRow, Shape, moved, rows_of, steps_between
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
@@ -279,7 +279,7 @@ class BlockCode(LaneCode):
         self.line("}")
 
     def _owners(self, module: str, lane: LaneCode, through: Through | None = None) -> set[str]:
-        """Return the modules of lanes whose outputs late inputs of the lanes of `module` depend on; see `behind`."""
+        """Return the modules of the lanes that late inputs of the lanes of `module` depend on; see `behind`."""
         bits = (bit for instance in self.order[module] for port in lane.late for bit in instance.inputs[port])
         owners = (self.netlist.instances.get(source.rpartition(".")[0]) for source in self.behind(bits, through))
         return {owner.module for owner in owners if owner is not None}

@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from neuroncore_rtl.run.lanes.lane_code import LaneCode
-from neuroncore_rtl.run.lanes.netlist import CHUNK, Bit, LanesNetlist, NetlistInstance, NetlistMemory, NetlistRegister
+from neuroncore_rtl.run.lanes.netlist import (
+    CHUNK,
+    Bit,
+    LanesNetlist,
+    NetlistInstance,
+    NetlistMemory,
+    NetlistRegister,
+    sources_behind,
+)
 from neuroncore_rtl.run.lanes.values import runs
 
 __all__ = ["DelayCode", "take_delay_lines"]
 
 AHEAD = 16
-"""Lines whose words are loaded ahead: the state of a large array leaves no room for them in the second cache."""
+"""Distance in lines of the word that is prefetched: the state of a large array evicts words from the second cache."""
 
 _RESULTS: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b,
@@ -119,35 +127,20 @@ def _reset_of_ring(netlist: LanesNetlist, memory: NetlistMemory) -> Bit | None:
     always = read.clocked and {read.enable, *write.enables} == {1}
     if slot is None or not whole or not always or read.init or any(read.transparent) or slot.enable != 1:
         return None
-    resets = _leaves(netlist, slot.bits()) - {*read.address}
-    if len(resets) != 1:
+    cells = netlist.cells
+    resets = sources_behind(slot.bits(), lambda name: cells[name].bits() if name in cells else None) - {source}
+    if len(resets) != 1 or netlist.widths[reset := min(resets)] != 1:
         return None
-    [reset] = resets
     try:
         counted = [[_next(netlist, slot, at, reset, level) for at in range(memory.size)] for level in range(2)]
     except KeyError:
         return None
-    return reset if counted == [[*range(1, memory.size), 0], [0] * memory.size] else None
+    return (reset, 0) if counted == [[*range(1, memory.size), 0], [0] * memory.size] else None
 
 
-def _leaves(netlist: LanesNetlist, bits: Iterable[Bit]) -> set[tuple[str, int]]:
-    """Return the bits of ports, registers and read words that bits depend on within a cycle."""
-    found: set[tuple[str, int]] = set()
-    todo = [bit for bit in bits if isinstance(bit, tuple)]
-    seen: set[str] = set()
-    while todo:
-        source, place = todo.pop()
-        if source not in netlist.cells:
-            found.add((source, place))
-        elif source not in seen:
-            seen.add(source)
-            todo += [bit for bit in netlist.cells[source].bits() if isinstance(bit, tuple)]
-    return found
-
-
-def _next(netlist: LanesNetlist, counter: NetlistRegister, at: int, reset: tuple[str, int], level: int) -> int:
+def _next(netlist: LanesNetlist, counter: NetlistRegister, at: int, reset: str, level: int) -> int:
     """Return the value of a counter after `at`, with the level of its reset; KeyError for cells of no counter."""
-    words = {counter.name: at, reset[0]: level << reset[1]}
+    words = {counter.name: at, reset: level}
 
     def value(bits: Sequence[Bit]) -> int:
         return sum((bit if isinstance(bit, int) else source(bit[0]) >> bit[1] & 1) << n for n, bit in enumerate(bits))

@@ -4,7 +4,7 @@ State and ports are arrays over the instances, except *uniform* ones: they are e
 that they depend on are. Uniform values are evaluated once per step, and a uniform select is a branch.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from neuroncore_rtl.run.lanes.netlist import (
     Bit,
@@ -12,13 +12,15 @@ from neuroncore_rtl.run.lanes.netlist import (
     NetlistMemory,
     NetlistReadPort,
     NetlistRegister,
+    Through,
     Unsupported,
+    sources_behind,
 )
 from neuroncore_rtl.run.lanes.rows import RegularRow
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
-__all__ = ["GROUP", "LaneCode", "Through", "ctype"]
+__all__ = ["GROUP", "LaneCode", "ctype"]
 
 GROUP = 16
 """Granularity of instance counts: elements of the widest vector."""
@@ -34,9 +36,6 @@ GRANULES = 32
 
 GRANULE = 1 << 14
 """Least work of a granule, in cells of all its instances: half a microsecond, twice what sharing costs."""
-
-Through = Callable[[str], Iterable[Bit] | None]
-"""Returns the bits that a source depends on within a cycle; None for a port or state."""
 
 
 def ctype(width: int) -> str:
@@ -111,21 +110,7 @@ class LaneCode:
 
         `through` replaces `_through`, which returns the bits that a source depends on; None if it ends the search.
         """
-        through = through or self._through
-        found: set[str] = set()
-        seen: set[str] = set()
-        todo = [bit for bit in bits if isinstance(bit, tuple)]
-        while todo:
-            source = todo.pop()[0]
-            if source in seen:
-                continue
-            seen.add(source)
-            further = through(source)
-            if further is None:
-                found.add(source)
-            else:
-                todo += [bit for bit in further if isinstance(bit, tuple)]
-        return found
+        return sources_behind(bits, through or self._through)
 
     def _through(self, source: str) -> Iterable[Bit] | None:
         cell = self.netlist.cells.get(source)

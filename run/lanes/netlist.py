@@ -5,13 +5,13 @@ position, or a constant. Sources have at most 64 bits, the machine's word: wider
 and wide ports are accessed bit by bit.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
 __all__ = [
     "WORD", "Bit", "Cell", "LanesNetlist", "NetlistInstance", "NetlistMemory", "NetlistReadPort", "NetlistRegister",
-    "NetlistWritePort", "Unsupported", "chunks",
+    "NetlistWritePort", "Through", "Unsupported", "chunks", "sources_behind",
 ]  # fmt: skip
 
 WORD = 64
@@ -166,6 +166,28 @@ def chunks(port: str, bits: list) -> list[tuple[str, list]]:
     if len(bits) <= WORD:
         return [(port, bits)]
     return [(f"{port}[{first}]", bits[first : first + CHUNK]) for first in range(0, len(bits), CHUNK)]
+
+
+Through = Callable[[str], Iterable[Bit] | None]
+"""Returns the bits that a source depends on within a cycle; None for a port or state."""
+
+
+def sources_behind(bits: Iterable[Bit], through: Through) -> set[str]:
+    """Return the sources for which `through` returns None, of those that bits depend on."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    todo = [bit for bit in bits if isinstance(bit, tuple)]
+    while todo:
+        source = todo.pop()[0]
+        if source in seen:
+            continue
+        seen.add(source)
+        further = through(source)
+        if further is None:
+            found.add(source)
+        else:
+            todo += [bit for bit in further if isinstance(bit, tuple)]
+    return found
 
 
 def _number(bits: str) -> int:
