@@ -4,13 +4,13 @@ from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     iota,
-    reciprocal,
     scalar_tensor_tensor,
     select,
     tensor_reduce,
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 
@@ -42,6 +42,6 @@ def crossentropy(program: Program, loss: Rows, dlogits: Rows, logits: Rows, labe
         program.append(activation(lost, total, "ln"))
         program.append(tensor_tensor(lost, lost, peak, AluOp.SUBTRACT))
         program.append(tensor_tensor(lost, lost, one, AluOp.SUBTRACT))
-        program.append(reciprocal(total, total))
+        inverse(program, total, total)
         program.append(tensor_scalar(total, total, scale, AluOp.MULTIPLY))
         program.append(scalar_tensor_tensor(slopes, power, total, AluOp.MULTIPLY, onehot, AluOp.SUBTRACT))

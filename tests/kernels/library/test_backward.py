@@ -1,6 +1,7 @@
 """Gradients that are added to given ones, and cross entropy without a label."""
 
 import numpy as np
+import pytest
 
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import streamed
@@ -8,6 +9,7 @@ from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training import embedding
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import derivatives, workbench
 from tests.kernels.running import TINY, every_config, hbm_after
@@ -43,8 +45,9 @@ def test_gradients_are_added_to_what_is_there(rng, config):
         np.testing.assert_allclose(place.elements(hbm).view(np.float32), one, atol=2 * PLACE * np.abs(one).max())
 
 
-def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
-    program = Program(TINY)
+@pytest.mark.parametrize("config", [TINY, PRESETS["nano"]])  # nano has no divider
+def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng, config):
+    program = Program(config)
     logits, labels = program.space.hbm("logits", FP32, (2, 4)), program.space.hbm("labels", INT32, (2, 1))
     loss, slopes = program.space.hbm("loss", FP32, (2, 1)), program.space.hbm("slopes", FP32, (2, 4))
     streamed(program, crossentropy, [loss, slopes], [logits, labels])
