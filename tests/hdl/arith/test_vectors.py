@@ -1,45 +1,96 @@
+"""Vector files: cases of TEST=mac and TEST=round, one a line, with or without the expected result."""
+
 import re
 
 import pytest
 
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS, TF32
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS
 from neuroncore_rtl.tb.stimulus.vectors import VectorError, read_mac, read_round
+from neuroncore_rtl.tb.tests.engines import mac
+from neuroncore_rtl.tb.tests.engines import round as round_bench
+
+MAC_VECTORS = """\
+# FORMAT X W ACC [EXPECTED]
+bf16 3f80 4000 00000000 40000000
+
+fp16 3C00 c000 3f800000 bf800000  # 1 * -2 + 1
+  tf32\t0x3f802000   3f802000 0 3f804008
+fp8e4m3 77 77 00000000 47610000   # 240 * 240
+fp8e5m2 01 01 80000000 2f800000   # 2**-32
+fp8e3m4 70 00 3f800000 7fc00000   # Inf * 0
+int8 80 80 0X4b000000 4b004000\r
+bf16 7f80 3f80 ff800000 7fc00000  # Inf - Inf
+bf16 0080 3f00 00000000 00400000  # a subnormal product
+bf16 3f80 3f80 33000000 # no result expected
+"""
+
+ROUND_VECTORS = """\
+# FORMAT rne|sr VALUE [RANDOM] [EXPECTED]
+bf16 sr 3f808000 80000000 3f81
+bf16 sr 3f808000 7fffffff 3f80
+bf16 rne 3f808000 3f80
+fp16 rne 477ff000 7c00           # the tie above the largest overflows
+tf32 rne 3f801000 3f800000
+fp8e4m3 rne 43780000 78          # 248 ties up to Inf
+fp8e5m2 rne 37000001 01
+fp8e3m4 rne ffc00001 78
+int8 rne c3020000 80
+int16 sr 3f000000 80000000 0001
+int32 rne 4f000000 7fffffff
+fp16 sr 3c000000 80000000
+"""
 
 
-def test_mac_lines(vectors):
-    cases = read_mac(
-        vectors(
-            "# a comment\n"
-            "bf16 3f80 4000 00000000 40000000\n"
-            "\n"
-            "  tf32\t0x3F800000   C0002000 0 # no result expected\n"
-            "int8 80 7f 0X4b800000 4b7fc080\r\n"
-        )
-    )
-    assert cases.lines.tolist() == [2, 4, 5]
-    assert cases.formats.tolist() == [BF16.code, TF32.code, INT8.code]
-    assert cases.operands["x"].tolist() == [0x3F80, 0x3F800000, 0x80]
-    assert cases.operands["w"].tolist() == [0x4000, 0xC0002000, 0x7F]
-    assert cases.operands["acc"].tolist() == [0, 0, 0x4B800000]
-    assert cases.has_expected.tolist() == [True, False, True]
-    assert cases.expected.tolist() == [0x40000000, 0, 0x4B7FC080]
+@pytest.fixture
+def vectors(tmp_path):
+    def write(text):
+        path = tmp_path / "vectors.txt"
+        path.write_bytes(text.encode())
+        return path
+
+    return write
 
 
-def test_round_lines(vectors):
-    cases = read_round(
-        vectors(
-            "bf16 sr 3f808000 80000000 3f81\n"
-            "fp16 sr 3f808000 0000ffff\n"
-            "int8 rne c3000000 80\n"
-            "fp16 rne 3f808000 # nearest even has no random word\n"
-        )
-    )
-    assert cases.formats.tolist() == [BF16.code, FP16.code, INT8.code, FP16.code]
-    assert cases.operands["stochastic"].tolist() == [1, 1, 0, 0]
-    assert cases.operands["value"].tolist() == [0x3F808000, 0x3F808000, 0xC3000000, 0x3F808000]
-    assert cases.operands["random"].tolist() == [0x80000000, 0xFFFF, 0, 0]
-    assert cases.has_expected.tolist() == [True, False, True, False]
-    assert cases.expected.tolist() == [0x3F81, 0, 0x80, 0]
+def run_bench(bench, path, **values):
+    return bench.run(bench.settings(VECTORS=path, SIM="icarus", **values))
+
+
+@pytest.mark.parametrize(
+    ("bench", "text", "compared", "printed"),
+    [
+        (mac.TEST, f"\N{BYTE ORDER MARK}{MAC_VECTORS}", 10, "bf16 3f80 3f80 33000000 3f800000\n"),
+        (round_bench.TEST, ROUND_VECTORS, 12, "fp16 sr 3c000000 80000000 2000\n"),
+    ],
+)
+def test_vectors_pass_and_a_case_without_expected_is_printed(vectors, capsys, bench, text, compared, printed):
+    report = run_bench(bench, vectors(text))
+    assert report.problems == []
+    assert (report.compared, report.rows["compared_with_expected"]) == (compared, compared - 1)
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("bench", "line", "complaint"),
+    [
+        (mac.TEST, "bf16 3f80 4000 0 40000001", "bf16 3f80 4000 00000000: expected 40000001, got 40000000"),
+        (mac.TEST, "bf16 7fc0 4000 0 7fc00001", "bf16 7fc0 4000 00000000: expected 7fc00001, got 7fc00000"),
+        (round_bench.TEST, "bf16 sr 3f808000 80000000 3f80", "bf16 sr 3f808000 80000000: expected 3f80, got 3f81"),
+        (round_bench.TEST, "int8 rne bf800000 1", "int8 rne bf800000: expected 01, got ff"),
+    ],
+)
+def test_expected_wrong(vectors, capsys, bench, line, complaint):
+    path = vectors(f"# comment\n{line}\n")
+    report = run_bench(bench, path)
+    assert report.exit_status == 1
+    assert report.problems == ["1 of 1 results differ from EXPECTED"]
+    assert capsys.readouterr().out == f"{path}:2: {complaint}\n"
+
+
+@pytest.mark.parametrize("option", ({"DTYPE": "bf16"}, {"COUNT": 5}))
+def test_options_of_random_cases_beside_vectors_wrong(vectors, option):
+    with pytest.raises(UsageError, match=f"{next(iter(option))} must not be given with VECTORS"):
+        run_bench(mac.TEST, vectors(MAC_VECTORS), **option)
 
 
 MULTIPLIED = f"FORMAT must be one of {', '.join(fmt.name for fmt in MAC_FORMATS)}"
