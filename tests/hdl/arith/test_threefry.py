@@ -15,16 +15,16 @@ def pair(words):
 def test_known_answers(rounds_per_stage):
     unit = Threefry2x32(rounds_per_stage)
     known = [words for rounds, *words in RANDOM123 if rounds == ROUNDS]
-    cases = [{"key": pair(key), "counter": pair(counter)} for counter, key, _ in known]
-    assert run(unit, cases) == [pair(result) for *_, result in known]
+    counters, keys, results = (list(map(pair, column)) for column in zip(*known, strict=True))
+    assert run(unit, {"key": keys, "counter": counters}) == results
     assert unit.latency == -(-ROUNDS // rounds_per_stage)
 
 
 def test_random_words_are_those_of_golden(rng):
     words = rng.integers(0, 1 << 32, (4, 200), np.uint32)
-    cases = [{"key": pair((k0, k1)), "counter": pair((c0, c1))} for k0, k1, c0, c1 in words.T]
     expected = arith.threefry2x32((words[0], words[1]), (words[2], words[3]))
-    assert run(Threefry2x32(), cases) == [pair(result) for result in zip(*expected, strict=True)]
+    keys, counters, results = (list(map(pair, zip(*of, strict=True))) for of in (words[:2], words[2:], expected))
+    assert run(Threefry2x32(), {"key": keys, "counter": counters}) == results
 
 
 @pytest.mark.parametrize("rounds_per_stage", (0, 21))

@@ -86,4 +86,4 @@ def test_an_integral_fp32_number_becomes_an_integer(rng):
     integers = np.array([*edges, *(-edge for edge in edges), *rng.integers(-(1 << 24) + 1, 1 << 24, 500)])
     integers = np.concatenate([integers, integers[-500:] >> rng.integers(0, 24, 500)])
     words = [0x80000000, *integers.astype(np.float32).view(np.uint32)]
-    assert run(integer.IntoInt(), [{"value": word} for word in words]) == [0, *(integers & 0xFFFFFFFF)]
+    assert run(integer.IntoInt(), {"value": words}) == [0, *(integers & 0xFFFFFFFF)]

@@ -14,28 +14,25 @@ from tests.hdl.simulation import simulate
 __all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]
 
 
-def run(
-    unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out", latency: int | None = None
-) -> list[int]:
+def run(unit, cases: Mapping[str, Sequence[int]], output: str = "out", latency: int | None = None) -> list[int]:
     """Return the output of every case in Amaranth's simulator; one case enters per cycle."""
     latency = unit.latency if latency is None else latency
-    if isinstance(cases, Mapping):
-        cases = [dict(zip(cases, words, strict=True)) for words in zip(*cases.values(), strict=True)]
-    assert cases, "a test must compare something"
-    ports = {name: Value.cast(getattr(unit, name)) for name in cases[0]}
+    ports = [Value.cast(getattr(unit, name)) for name in cases]
+    rows = list(zip(*cases.values(), strict=True))
+    assert rows, "a test must compare something"
     out = Value.cast(getattr(unit, output))
 
     async def bench(ctx):
         results = []
-        for cycle in range(len(cases) + latency):
-            for name, value in cases[min(cycle, len(cases) - 1)].items():
-                ctx.set(ports[name], int(value))
+        for cycle in range(len(rows) + latency):
+            for port, value in zip(ports, rows[min(cycle, len(rows) - 1)], strict=True):
+                ctx.set(port, int(value))
             if latency == 0:
                 results.append(ctx.get(out))
             await ctx.tick()
             if latency and cycle + 1 >= latency:
                 results.append(ctx.get(out))
-        return results[: len(cases)]
+        return results[: len(rows)]
 
     return simulate(unit, bench)
 
