@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, TensorOpcode
-from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, INT16, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, MultiplyMoving
 
@@ -21,7 +20,6 @@ REFUSED = [
     ({"m": 0}, ": m must be between 1 and 5, not 0"),
     ({"m": 6}, ": m must be between 1 and 5, not 6"),
     ({"address": -8}, "address must be from 0 to 262143, not -8"),
-    ({"address": 1 << 18}, "address must be from 0 to 262143, not 262144"),
 ]
 
 REFUSED_LOADS = [
@@ -35,7 +33,6 @@ REFUSED_MOVES = [
     ({"n": 513}, ": n must be between 1 and 512, not 513"),
     ({"address": 3}, ": address must be a multiple of 2 for bf16, not 3"),
     ({"stride": 3}, ": stride must be a multiple of 2 for bf16, not 3"),
-    ({"stride": -2}, "stride must be from 0 to 65535, not -2"),
     ({"stride": 1 << 16}, "stride must be from 0 to 65535, not 65536"),
     ({"psum": -1, "n": 1}, "psum must be from 0 to 4095, not -1"),
     ({"psum": 4096, "n": 1}, "psum must be from 0 to 4095, not 4096"),
@@ -89,8 +86,6 @@ REFUSED_PLACES = [
     ({"column": 9}, ": column must be one of 0, 4, 8, 12, not 9"),
     ({"column": 12, "m": 5}, ": column must be 0 or 8 for more than 4 columns, not 12"),
     ({"column": 8, "m": 9}, ": column must be 0 for more than 8 columns, not 8"),
-    ({"row": 1024}, "row must be from 0 to 1023, not 1024"),
-    ({"column": -4}, "column must be from 0 to 1023, not -4"),
 ]
 
 
@@ -122,17 +117,3 @@ def test_a_product_has_no_columns_that_were_not_loaded(columns, found):
         replace(MOVE, column=column, m=m).check(context)
     with pytest.raises(ValueError, match=f"columns must be among the loaded ones, 8 to 13, not {found}"):
         replace(MOVE, **{"m": 4, **columns}).check(context)
-
-
-def test_hardware_reads_every_field_as_it_was_written():
-    fields = {
-        "half": 1, "k": 29, "m": 27, "n": 321, "address": 0x0ABCC, "stride": 0x0124, "psum": 0x655, "accumulate": True,
-        "transpose": False, "row": 96, "column": 64,
-    }  # fmt: skip
-    move = MultiplyMoving(format=FP32, **fields)
-    move.check(Context(PRESETS["full"], loaded=(range(128), False)))
-    read = TensorInstruction.from_bits(move.encode())
-    assert (read.opcode, read.dtype.value) == (TensorOpcode.MULTIPLY_MOVING, FP32.code)
-    assert {name: getattr(read, name) for name in fields} == fields
-    load = TensorInstruction.from_bits(LOAD.encode())
-    assert (load.opcode, load.m) == (TensorOpcode.LOAD_STATIONARY, 5)

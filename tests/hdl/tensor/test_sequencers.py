@@ -1,5 +1,6 @@
 from collections import deque
 from collections.abc import Iterator
+from itertools import groupby, islice
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,10 @@ from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.loader import LoadStepControl, StationaryLoader
 from neuroncore_rtl.hdl.tensor.mover import ColumnControl, Mover
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, MATMUL_FORMATS
-from neuroncore_rtl.spec.isa import TENSOR_FIELDS, Context, MultiplyMoving
-from tests.hdl.simulation import drive, simulated
+from neuroncore_rtl.spec.formats import INT8, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import TENSOR_FIELDS
+from neuroncore_rtl.spec.isa.fields import pack
+from tests.hdl.simulation import drive, expect, pulse, simulated
 from tests.hdl.streams import play
 
 MOVER = Config(rows=2, columns=4)
@@ -22,35 +24,9 @@ FORMAT_OF = {fmt.code: fmt for fmt in MATMUL_FORMATS}
 COLUMN, STEP = MOVING_BITS // 8, STATIONARY_BITS // 8
 """Bytes per partition of a column of the moving operand, and of one step in which weights are loaded."""
 
-MOVER_OUTPUTS = ("wait_weights", "wait_psum", "wait_operand", "column_valid", "fresh", "swapped")
-LOADER_OUTPUTS = ("step_valid", "done", "waiting", "stalled")
+MOVER_OUTPUTS = ("wait_weights", "wait_psum", "wait_operand", "column_valid", "fresh", "swapped", "memory.valid")
+LOADER_OUTPUTS = ("step_valid", "done", "waiting", "stalled", "memory.valid")
 """One-bit outputs besides `idle`."""
-
-
-@pytest.mark.parametrize("port_latency", (0, 1))
-@pytest.mark.parametrize("share", (1.0, 0.7, 0.1))
-def test_mover_requests_every_word_once_in_order(share, port_latency):
-    config = MOVER.with_overrides(port_latency=port_latency)
-    operands = (BF16, 5, 6, 2), (FP32, 4, 8, 12), (FP8E4M3, 7, 3, 1), (INT8, 1, 9, 0), (BF16, 3, 2, 65534)
-    moves = [
-        MultiplyMoving(format=fmt, k=1, m=4, n=n, address=address, stride=stride, psum=0)
-        for fmt, n, address, stride in operands
-    ]
-    for move in moves:
-        move.check(Context(config, loaded=(range(4), True)))
-    words = [[(m.address + i * m.stride) % (1 << 18) & ~3 for i in range(m.n)] for m in moves]
-    # A word of adjacent elements is read once per instruction.
-    expected = [word for of in words for i, word in enumerate(of) if i == 0 or word != of[i - 1]]
-    columns = sum(m.n for m in moves)
-    dut, inputs = Mover(config), [move.encode() for move in moves]
-    memory = SimpleNamespace(valid=dut.memory.valid, ready=dut.memory.ready, payload=dut.memory.address)
-    played = play(
-        dut, {"i": inputs}, {"memory": len(expected)}, ports={"i": dut.i, "memory": memory}, finished="idle",
-        constants={"weights_loaded": 1}, stall={"i": 0, "memory": 1 - share}, seed=1977, watch=[dut.idle],
-    )  # fmt: skip
-    assert played.payloads["memory"] == expected and len(expected) < columns
-    cycles = sum(not idle for (idle,) in played.watched)
-    assert (cycles == columns + port_latency) == (share == 1.0)
 
 
 def random_fields(rng, **chosen) -> dict[str, int]:
@@ -91,15 +67,14 @@ def random_moves(rng) -> Iterator[tuple[dict[str, int], int]]:
 
 
 @simulated(lambda: Mover(MOVER))
-async def test_mover_outputs_in_every_cycle(ctx, mover, rng):
+async def test_mover_outputs_in_every_cycle(ctx, mover, reset, rng):
     seen = dict.fromkeys(("wait_weights", "wait_psum", "wait_operand", "swapped", "again"), 0)
     in_flight = deque(maxlen=Psum.spacing_of(MOVER.add_latency) - 1)
     for fields, swap in random_moves(rng):
         drive(ctx, mover.i, valid=0, payload={"instruction": random_fields(rng), "swap": 1})
         for _ in range(int(rng.choice([0, 0, 0, 0, 1, 3]))):
             ctx.set(mover.memory.ready, 1)
-            outputs = {name: ctx.get(getattr(mover, name)) for name in (*MOVER_OUTPUTS, "idle")}
-            assert outputs == dict.fromkeys(MOVER_OUTPUTS, 0) | {"idle": 1} and not ctx.get(mover.memory.valid)
+            expect(ctx, mover, idle=1, **dict.fromkeys(MOVER_OUTPUTS, 0))
             in_flight.appendleft(None)
             await ctx.tick()
         drive(ctx, mover.i, valid=1, payload={"instruction": fields, "swap": swap})
@@ -119,10 +94,9 @@ async def test_mover_outputs_in_every_cycle(ctx, mover, rng):
                     "column_valid": not stalls, "fresh": requests and bool(ready), "idle": False,
                     "swapped": bool(column["swap"]) and not stalls,
                 }  # fmt: skip
-                assert {name: ctx.get(getattr(mover, name)) for name in expected} == expected
-                assert ctx.get(mover.memory.valid) == requests
+                expect(ctx, mover, **expected)
+                expect(ctx, mover, **{"memory.valid": requests, "i.ready": column["last"] and not stalls})
                 assert not requests or ctx.get(mover.memory.address) == word
-                assert ctx.get(mover.i.ready) == (column["last"] and not stalls)
                 outputs = ctx.get(Value.cast(mover.column))
                 assert stalls or outputs == ColumnControl.const(column).as_bits()
                 in_flight.appendleft(None if stalls else column["write"]["address"])
@@ -130,7 +104,27 @@ async def test_mover_outputs_in_every_cycle(ctx, mover, rng):
                     seen[name] += expected.get(name, not requests and not stalls)
                 await ctx.tick()
             before = word
+            if fields["n"] < 4 and rng.random() < 0.05:
+                await pulse(ctx, reset)
+                in_flight.clear()
+                break
     assert min(seen.values()) > 50
+
+
+@pytest.mark.parametrize("stall", (0.0, 0.3, 0.9))
+def test_a_mover_with_port_latency_requests_every_word_once_per_instruction(stall, rng):
+    moves = [fields | {"accumulate": 0} for fields, _ in islice(random_moves(rng), 1, 60)]
+    columns = [[address // COLUMN * COLUMN for address, _ in move_columns(fields, 0)] for fields in moves]
+    expected = [word for addresses in columns for word, _ in groupby(addresses)]
+    dut = Mover(MOVER.with_overrides(port_latency=1))
+    memory = SimpleNamespace(valid=dut.memory.valid, ready=dut.memory.ready, payload=dut.memory.address)
+    played = play(
+        dut, {"i": [pack(TENSOR_FIELDS, fields, "tensor") for fields in moves]}, {"memory": len(expected)},
+        ports={"i": dut.i, "memory": memory}, finished="idle", stall={"i": 0, "memory": stall}, watch=[dut.idle],
+    )  # fmt: skip
+    assert played.payloads["memory"] == expected and len(expected) < sum(map(len, columns))
+    cycles = sum(not idle for (idle,) in played.watched)
+    assert (cycles == sum(map(len, columns)) + 1) == (stall == 0)
 
 
 def load_steps(fields) -> Iterator[tuple[int, dict]]:
@@ -144,7 +138,7 @@ def load_steps(fields) -> Iterator[tuple[int, dict]]:
 
 
 @simulated(lambda: StationaryLoader(LOADER))
-async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
+async def test_loader_outputs_in_every_cycle(ctx, loader, reset, rng):
     layout, seen = LoadStepControl(LOADER), dict.fromkeys(("waiting", "stalled", "done"), 0)
     for number in range(100):
         m = int(rng.integers(1, 30)) if number % 25 else LOADER.columns - number // 25
@@ -152,8 +146,7 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
         ctx.set(loader.i.valid, 0)
         drive(ctx, loader, start_allowed=1)
         for _ in range(int(rng.choice([0, 0, 1, 4]))):
-            outputs = {name: ctx.get(getattr(loader, name)) for name in (*LOADER_OUTPUTS, "idle")}
-            assert outputs == dict.fromkeys(LOADER_OUTPUTS, 0) | {"idle": 1} and not ctx.get(loader.memory.valid)
+            expect(ctx, loader, idle=1, **dict.fromkeys(LOADER_OUTPUTS, 0))
             await ctx.tick()
         drive(ctx, loader.i, valid=1, payload=fields)
         steps = list(load_steps(fields))
@@ -170,42 +163,13 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, rng):
                     "step_valid": taken, "done": last, "waiting": waiting, "idle": False,
                     "stalled": not waiting and not ready,
                 }  # fmt: skip
-                assert {name: ctx.get(getattr(loader, name)) for name in expected} == expected
-                assert (ctx.get(loader.memory.valid), ctx.get(loader.i.ready)) == (not waiting, last)
+                expect(ctx, loader, **expected, **{"memory.valid": not waiting, "i.ready": last})
                 assert waiting or ctx.get(loader.memory.address) == address // STEP * STEP
                 assert not taken or ctx.get(Value.cast(loader.step)) == layout.const(step).as_bits()
                 for name in seen:
                     seen[name] += expected[name]
                 await ctx.tick()
+            if m < 30 and rng.random() < 0.05:
+                await pulse(ctx, reset)
+                break
     assert min(seen.values()) > 50
-
-
-@pytest.mark.parametrize("before", range(4))
-@pytest.mark.parametrize(
-    ("make", "valid", "allowed", "payload", "addresses"),
-    [
-        pytest.param(
-            lambda: Mover(MOVER), "column_valid", "weights_loaded",
-            lambda fields: {"instruction": fields, "swap": 1}, [64, 96, 128, 160], id="mover",
-        ),
-        pytest.param(
-            lambda: StationaryLoader(LOADER), "step_valid", "start_allowed",
-            lambda fields: fields, [64, 64, 80, 80], id="loader",
-        ),
-    ],
-)  # fmt: skip
-@simulated(lambda make: make())
-async def test_a_sequence_restarts_after_a_reset(ctx, unit, reset, make, valid, allowed, payload, addresses, before):
-    fields = dict.fromkeys((name for name, _ in TENSOR_FIELDS), 0)
-    fields |= {"dtype": BF16.code, "address": 64, "stride": 32, "n": 4, "m": 16, "k": 1, "accumulate": 1}
-    drive(ctx, unit.memory, ready=1)
-    ctx.set(unit.i.payload, payload(fields))
-    seen = []
-    for cycle in range(before + 6):
-        ctx.set(reset, cycle == before)
-        ctx.set(getattr(unit, allowed), cycle != before + 1)
-        ctx.set(unit.i.valid, cycle != before)
-        if ctx.get(getattr(unit, valid)):
-            seen.append(ctx.get(unit.memory.address))
-        await ctx.tick()
-    assert seen == addresses[:before] + addresses
