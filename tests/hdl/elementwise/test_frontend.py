@@ -12,7 +12,8 @@ import pytest
 from amaranth import Mux, ResetInserter, Signal, Value
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl.elementwise import checker, fetch, job, store
+from neuroncore_rtl.hdl.elementwise import job
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
@@ -282,7 +283,7 @@ def test_programs_have_the_results_of_the_definition(shape, stall, rng):
 
 
 def test_long_lanes_and_stalled_writes_keep_all_results(rng):
-    assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
+    assert_program_runs(TINY, program(rng, TINY, 25), rng, stall=0.7, latency=11)
 
 
 @pytest.mark.parametrize("cycles", [35, *slow(50, 65), 80])
@@ -291,15 +292,6 @@ def test_a_reset_discards_steps_and_results(cycles, rng):
     before = Command(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
     assert_program_runs(TINY, program(rng, TINY, 10), rng, before=before, cycles=cycles)
     assert len(before.seen.steps) > 5
-
-
-@pytest.mark.parametrize("axes", range(1, isa.DIMENSIONS + 1))
-def test_a_reduction_over_each_number_of_axes(axes, rng):
-    shape = {f"count{d}": 2 for d in range(isa.DIMENSIONS)}
-    steps = {f"{name}_step{d}": 1 << d for name in ("a", "dst") for d in range(isa.DIMENSIONS)}
-    values = copy(2, isa.Opcode.TENSOR_REDUCE, op0=isa.AluOp.ADD, axes=axes) | shape | steps
-    seen = assert_program_runs(TINY, [values], rng)
-    assert len(seen.writes) == 1 << isa.DIMENSIONS - axes
 
 
 def test_every_bit_of_an_address(rng):
@@ -312,7 +304,7 @@ def test_every_bit_of_an_address(rng):
 def test_latency_is_that_of_the_units(rng):
     seen = assert_program_runs(TINY, [copy(4)], rng, latency=5)
     first = seen.taken[0] + Frontend.LATENCY
-    assert Frontend.LATENCY == checker.ElementwiseChecker.LATENCY + 1
+    assert Frontend.LATENCY == ElementwiseChecker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
     assert seen.steps == [cycle + ReadPort.LATENCY[0] for cycle in seen.requests]
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
@@ -359,16 +351,3 @@ def test_instructions_before_an_illegal_one_finish_and_none_after_it_starts(lega
     seen = assert_runs(TINY, [*before, copy(4, dst_address=1), *before[:2]], rng, legal=legal, stall=0.3)
     assert seen.error == (1, Rule.ALIGNMENT, legal)
     assert len(seen.taken) == legal + 1 and len(seen.retired) == legal
-
-
-@pytest.mark.parametrize(("module", "function"), [(fetch, "to_lanes"), (store, "from_lanes")])
-def test_a_front_end_without_alignment_is_detected(module, function, rng, monkeypatch):
-    monkeypatch.setattr(module, function, lambda m, name, config, place, words: words)
-    with pytest.raises(AssertionError, match="bytes of (SBUF|PSUM) differ"):
-        assert_program_runs(TINY, program(rng, TINY, 5), rng)
-
-
-def test_a_front_end_that_hangs_is_detected(rng, monkeypatch):
-    monkeypatch.setattr(Command, "PATIENCE", 200)
-    with pytest.raises(AssertionError, match="does not finish"):
-        assert_program_runs(TINY, [copy(4)], rng, stall=1.0)

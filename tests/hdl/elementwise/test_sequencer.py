@@ -1,14 +1,10 @@
-from itertools import pairwise
-
-import numpy as np
 import pytest
 from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.address_generator import ElementwiseAddressGenerator
 from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
-from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, ElementwiseOpcode, Op
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, ElementwiseOpcode
 from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue
 from neuroncore_rtl.hdl.elementwise.sequencer import ElementwiseSequencer
 from neuroncore_rtl.spec import isa
@@ -16,7 +12,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, put, simulated
+from tests.hdl.simulation import pulse, put, simulated
 from tests.hdl.streams import play
 
 SEED = 2011
@@ -130,44 +126,3 @@ def test_steps_of_instructions_without_a_bubble():
     _, cycles = issues_of(WIDE, [copy(count) for count in (4, 7, 4, 5)])
     first = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY
     assert cycles == list(range(first, first + 20))
-
-
-def test_short_instructions_take_the_interval_of_the_checker():
-    _, cycles = issues_of(WIDE, [copy(1)] * 5)
-    assert np.diff(cycles).tolist() == [ElementwiseChecker.INTERVAL] * 4
-
-
-def test_typed_codes_are_those_of_the_specification():
-    assert {op.name: op.value for op in Op} == {op.name: op.value for op in isa.AluOp}
-    assert {op.name: op.value for op in ElementwiseOpcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
-
-
-@simulated(lambda: ElementwiseAddressGenerator(10, 8))
-async def test_addresses_are_the_sum_of_indices_times_steps(ctx, generator, rng):
-    steps = rng.integers(-40, 41, 4).tolist()
-    for d, step in enumerate(steps):
-        ctx.set(generator.steps[d], step)
-    drive(ctx, generator, start=500)
-    await pulse(ctx, generator.load)
-    indices = [index[::-1] for index in np.ndindex(2, 4, 2, 3)]
-    for before, place in pairwise([indices[0], *indices]):
-        if place != before:
-            ctx.set(generator.advance, 0)
-            await ctx.tick()
-            drive(ctx, generator, advance=1, dimension=max(d for d in range(4) if place[d] != before[d]))
-            await ctx.tick()
-        assert ctx.get(generator.o) == (500 + int(np.dot(place, steps))) % 1024
-
-
-CHANGED = {isa.Opcode.TRANSPOSE: "dst_step1", isa.Opcode.IOTA: "index_step0", isa.Opcode.TENSOR_REDUCE: "axes"}
-
-
-@pytest.mark.parametrize(("opcode", "changed"), CHANGED.items(), ids=["late walk", "index", "reduce"])
-def test_a_wrong_step_is_detected(opcode, changed, rng):
-    instructions = [legal_fields(rng, WIDE, {opcode}, elements=5) for _ in range(6)]
-    issues, _ = issues_of(WIDE, instructions)
-    assert_steps(WIDE, instructions, issues)
-    for values in instructions:
-        values[changed] = values[changed] % 4 + 1
-    with pytest.raises(AssertionError):
-        assert_steps(WIDE, instructions, issues)

@@ -1,10 +1,9 @@
 import pytest
-from amaranth import Module, Signal
 
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
-from neuroncore_rtl.hdl.elementwise.turns import Turns, in_turn
+from neuroncore_rtl.hdl.elementwise.turns import Turns
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, expect, packed, random_bits, simulate, simulated
+from tests.hdl.simulation import drive, expect, packed, random_bits, simulated
 
 SEED = 20261124
 PARTITIONS = 8
@@ -59,38 +58,3 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
         word = sum(word << 32 * lanes * turn for turn, (word, _) in own)
         enable = sum(enable << lanes * turn for turn, (_, enable) in own)
         assert result == (issued + LATENCY + timing.turns_latency(turns), word, enable)
-
-
-@pytest.mark.parametrize("turns", [1, 2, 4])
-def test_a_register_has_a_value_for_each_partition(turns, rng):
-    m = Module()
-    turn, change, word, held = Signal(), Signal(), Signal(8), Signal(8)
-    with m.If(turn):
-        m.d.sync += held.eq(in_turn(m, held, turns, turn, "held"))
-        with m.If(change):
-            m.d.sync += held.eq(word)
-
-    async def bench(ctx):
-        expected, partition, compared = [0] * turns, 0, 0
-        for _ in range(200):
-            takes_turn, changes, new = int(rng.random() < 0.7), int(rng.random() < 0.5), int(rng.integers(256))
-            for signal, value in ((turn, takes_turn), (change, changes), (word, new)):
-                ctx.set(signal, value)
-            await ctx.tick()
-            if takes_turn:
-                expected[partition] = new if changes else expected[partition]
-                assert ctx.get(held) == expected[partition]
-                partition, compared = (partition + 1) % turns, compared + 1
-        assert compared > 100
-
-    simulate(m, bench)
-
-
-@simulated(lambda: Turns(4, 4))
-async def test_a_step_during_the_turns_of_another_is_not_split_completely(ctx, unit, rng):
-    steps = 0
-    for cycle in range(12):
-        ctx.set(unit.valid, cycle in (0, 3))
-        await ctx.tick()
-        steps += ctx.get(unit.lanes_valid)
-    assert steps == 7
