@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, fma_cases
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
-from tests.hdl.arith.units import assert_same, differences, faulty_wire, run, shuffled
+from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.hdl.simulation import drive, simulated
 from tests.hdl.vector.units import flags
 from tests.oracles import words
@@ -54,7 +54,7 @@ def test_one_bit_of_a_nan_zero_distance_product_or_sum_decides(rng):
 async def test_sums_and_products_are_lent_to_the_statistics(ctx, unit, rng):
     # The borrowed units work in cycles in which the ALU's operation does not use them, and do not affect its results.
     lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
-    cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, 25), lenders)
     count = len(expected)
     sums, lone, found = add_cases(rng, count), np.stack(lone_products()), []
     factors = np.where(rng.random(count) < 0.5, lone[:, rng.integers(0, lone.shape[1], count)], fma_cases(rng, count))
@@ -73,28 +73,3 @@ async def test_sums_and_products_are_lent_to_the_statistics(ctx, unit, rng):
 def test_more_stages_change_no_result(rng, latency):
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 3))
     assert run(VectorAlu(latency), cases) == expected.tolist()
-
-
-ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}
-MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("wire", "expression", "operations"),
-    [
-        pytest.param("unordered", "1'h0", ORDER, id="NaN taken for a number"),
-        pytest.param("below", "lower", ORDER - {"ABSOLUTE_MAX"}, id="negative taken for large"),
-        pytest.param("by_magnitude", "1'h0", MAGNITUDE, id="signs decide"),
-        pytest.param("up", "1'h1", {"FLOOR", "CEIL", "TRUNC"}, id="rounds away from zero"),
-        pytest.param("up", "1'h0", {"FLOOR", "CEIL"}, id="rounds toward zero"),
-        pytest.param("far", "1'h0", {"LOGICAL_SHIFT_LEFT", "LOGICAL_SHIFT_RIGHT"}, id="shift distance cut"),
-        pytest.param("subtracts", "1'h0", {"SUBTRACT"}, id="adds always"),
-        pytest.param("same", "1'h0", {"IS_EQUAL", "LARGER_MAGNITUDE"}, id="nothing is equal"),
-    ],
-)
-def test_a_faulty_alu_is_detected(rng, wire, expression, operations):
-    cases, expected = alu_program(rng, lambda: alu_cases(rng, 50))
-    wrong = differences(UNIT, cases, expected, "icarus", faulty_wire(wire, expression))
-    assert wrong.size < len(expected) / 4
-    assert operations <= {AluOp(op).name for op in cases["op"][wrong].tolist()}

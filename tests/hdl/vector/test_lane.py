@@ -1,3 +1,4 @@
+import re
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,6 +12,8 @@ from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.elementwise.turns import Turns
 from neuroncore_rtl.hdl.vector.block import VectorBlock
+from neuroncore_rtl.hdl.vector.lane import VectorLane
+from neuroncore_rtl.hdl.verilog.text import convert
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LONE_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
@@ -21,7 +24,7 @@ from tests.hdl.vector.units import flags, random_words
 
 SEED = 20260406
 LANES = 2
-ELEMENTS = 14
+ELEMENTS = 10
 SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)  # 1.5 and -0.75
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
@@ -72,7 +75,7 @@ class OneLane(VectorBlock):
 
 
 @simulated(lambda kind, alu_latency: kind(LANES, alu_latency))
-async def played(ctx, unit, cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
+async def played(ctx, unit, cases, rng, *, alu_latency=1, kind=VectorBlock):
     least = LANES if kind is OneLane else 1
     cycle, issued, found = 0, [], []
 
@@ -86,7 +89,7 @@ async def played(ctx, unit, cases, rng, *, hurry=0, alu_latency=1, kind=VectorBl
                 found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
 
     for case in cases:
-        alone = bool(case.slow or hurry)
+        alone = bool(case.slow)
         interval = max(case.least_interval(alu_latency), least)
         await wait((case.latency(alu_latency) + 2) * alone)
         for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
@@ -95,7 +98,7 @@ async def played(ctx, unit, cases, rng, *, hurry=0, alu_latency=1, kind=VectorBl
                 issued.append(cycle)
             await wait(1)
             drive(ctx, unit, valid=0, step=int(rng.integers(1 << 62)), a=int(rng.integers(1 << 62)))
-            await wait(interval - 1 - hurry * (interval > 1) + int(rng.choice([0, 0, 1, 4])))
+            await wait(interval - 1 + int(rng.choice([0, 0, 1, 4])))
         await wait((case.latency(alu_latency) + 2) * alone)
     await wait(timing.vector_lanes_latency(alu_latency) + 2 + least)
     found = iter(found)
@@ -254,9 +257,7 @@ def test_a_lane_that_serves_several_partitions_keeps_scalars_and_results_of_each
     assert wrong_cases(cases, results, alu_latency, LANES) == []
 
 
-@pytest.mark.parametrize(
-    ("alu_latency", "names"), [(1, ("scan", "reciprocal, stochastic")), (3, ("tensor_scalar_reduce",))]
-)
-def test_too_short_intervals_are_detected(alu_latency, names, rng):
-    cases = [case for case in (*ordinary_cases(rng), *slow_cases(rng)) if case.name in names]
-    assert wrong_cases(cases, played(cases, rng, hurry=1, alu_latency=alu_latency), alu_latency) == list(names)
+def test_no_case_of_a_bare_lane_is_unreachable():
+    # Verilator refuses a case that can never be selected because it overlaps with others.
+    text = convert(VectorLane(6, ()), "lane", None)
+    assert "casez" in text and not re.search(r"casez \(\{[^}]*\d'h0", text)

@@ -58,28 +58,14 @@ def eight(ctx, unit, output):
     return words
 
 
+@ARITHMETIC
 @simulated(Search)
-async def find_largest(ctx, unit, sequences, rng, arithmetic):
-    results = []
+async def test_largest_are_those_of_golden(ctx, unit, arithmetic, rng):
     drive(ctx, unit, **flags(arithmetic))
-    for words in sequences:
+    for words in sequences_of(rng, arithmetic):
         for position, word in enumerate(words):
             await step(ctx, rng, unit, word, position, insert=1)
-        results.append(eight(ctx, unit, unit.largest))
-    return results
-
-
-@ARITHMETIC
-def test_largest_are_those_of_golden(arithmetic, rng):
-    sequences = sequences_of(rng, arithmetic)
-    assert find_largest(sequences, rng, arithmetic) == [max8(words, arithmetic).tolist() for words in sequences]
-
-
-def test_the_order_of_another_arithmetic_is_detected(rng):
-    sequences = sequences_of(rng, Arithmetic.FP32)
-    found = [find_largest(sequences, rng, arithmetic) for arithmetic in Arithmetic]
-    expected = [[max8(words, arithmetic).tolist() for words in sequences] for arithmetic in Arithmetic]
-    assert [[ours == theirs for theirs in expected] for ours in found] == np.eye(3, dtype=bool).tolist()
+        assert eight(ctx, unit, unit.largest) == max8(words, arithmetic).tolist()
 
 
 @ARITHMETIC

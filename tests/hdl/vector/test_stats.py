@@ -68,12 +68,12 @@ async def issue(ctx, unit, word, idle: int, **sample):
 
 
 @simulated(WithUnits)
-async def measured_stats(ctx, unit, sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
+async def measured_stats(ctx, unit, sequences, rng, share_of=SHARES.__getitem__, latency=1):
     interval, results = unit.statistics.interval, []
     for words in sequences:
         for position, word in enumerate(words.tolist()):
             ctx.set(unit.share, share_of(position // 2))
-            idle = interval - 1 - hurry + pause(rng)
+            idle = interval - 1 + pause(rng)
             await issue(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
         # As in a RESULT step: result k is read in the k-th interval after the last element, in a later stage.
         await rest(ctx, unit.statistics.result_delay)
@@ -101,12 +101,6 @@ def test_stats_are_those_of_golden(rng, latency):
     assert (found == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
-@pytest.mark.parametrize("fault", [{"latency": 4, "hurry": 2}, {"share_of": lambda k: SHARES[k] + (k > 2)}])
-def test_too_fast_elements_or_wrong_shares_are_detected(rng, fault):
-    words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, **fault) != bn_stats(words)[NUMBERS]).any()
-
-
 def test_the_mean_moves_by_the_distance_times_any_share(rng):
     words, shares = random_words(rng, 60, special=0), rng.uniform(-0.5, 2, 30).astype(np.float32)
     shares[rng.permutation(30)[:6]] = np.ldexp(rng.uniform(1, 2, 6), [1, 2, -66, -100, -149, 5])
@@ -123,21 +117,6 @@ def test_the_mean_moves_by_the_distance_times_any_share(rng):
     assert found.tolist() == [np.array(expected).view(np.uint32).tolist()]
 
 
-@simulated(WithUnits)
-async def measured_aggregates(ctx, unit, sequences, rng, latency=1, hurry=0):
-    interval, results = unit.statistics.set_interval - hurry, []
-    for words in sequences:
-        for position, word in enumerate(words.tolist()):
-            kind = ("count", "mean", "m2")[position % 3]
-            await issue(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
-        # A step reads the mean in this cycle; the next one requests the variance.
-        await rest(ctx, interval)
-        await issue(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
-        ctx.set(unit.number, 1)
-        results.append([ctx.get(unit.out), ctx.get(unit.quotient)])
-    return np.array(results, np.uint32)
-
-
 def aggregate_sequences(rng):
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
@@ -150,13 +129,22 @@ def aggregate_sequences(rng):
         words[:, 0] = np.where(rng.random(sets) < 0.9, counts.view(np.uint32), words[:, 0])
         sequences.append(words.reshape(-1))
     sequences.append(np.array([0, 0, 0, 1 << 31, 0, 0], np.uint32))
-    return sequences, np.array([bn_aggr(words) for words in sequences])
+    return sequences
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
-def test_aggregates_are_those_of_golden(rng, latency):
-    sequences, expected = aggregate_sequences(rng)
-    assert measured_aggregates(sequences, rng, latency).tolist() == expected.tolist()
+@simulated(WithUnits)
+async def test_aggregates_are_those_of_golden(ctx, unit, latency, rng):
+    interval = unit.statistics.set_interval
+    for words in aggregate_sequences(rng):
+        for position, word in enumerate(words.tolist()):
+            kind = ("count", "mean", "m2")[position % 3]
+            await issue(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
+        # A step reads the mean in this cycle; the next one requests the variance.
+        await rest(ctx, interval)
+        await issue(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
+        ctx.set(unit.number, 1)
+        assert [ctx.get(unit.out), ctx.get(unit.quotient)] == bn_aggr(words).tolist()
 
 
 def test_a_set_costs_at_most_the_published_cycles():
@@ -188,8 +176,3 @@ async def test_units_are_requested_only_when_needed(ctx, unit, latency):
                     found[kind].setdefault(name, []).append(cycle)
             await ctx.tick()
     assert found == needed
-
-
-def test_too_fast_sets_are_detected(rng):
-    sequences, expected = aggregate_sequences(rng)
-    assert (measured_aggregates(sequences, rng, hurry=2) != expected).any()
