@@ -1,11 +1,13 @@
 import re
+from contextlib import nullcontext
 
 import pytest
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.verilog import text as verilog
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 
 
@@ -35,7 +37,9 @@ def with_memory(width, granularity=None, *, enable, data=lambda unit: unit.a):
 
 
 def text_of(fill) -> str:
-    return to_verilog("unit", Unit(fill))
+    text = to_verilog("unit", Unit(fill))
+    assert not re.search(r"\(\* (?!full_case)", text), "attributes"
+    return text
 
 
 def statements(text: str) -> str:
@@ -104,13 +108,6 @@ def test_operands_have_the_width_of_their_operation():
     assert re.search(r"a \+ \{ 5'h00, b\[2:0\] \}", statements(text)) or "6'h00, b[2:0]" in statements(text)
 
 
-def test_the_text_has_no_attributes():
-    def fill(m, unit):
-        m.d.sync += unit.o.eq(unit.a + unit.b)
-
-    assert "(*" not in text_of(fill)
-
-
 def one_block(m, unit, s):
     with m.If(unit.b[0]):
         m.d.comb += s.eq(unit.a)
@@ -137,3 +134,25 @@ def test_combinational_blocks_are_triggered_by_one_register(drive, blocks):
     assert text.count("always @*") == text.count(r"always @* begin if (\$wake ) begin end ") == blocks
     assert text.count(r"reg \$wake ;") == text.count(r"initial \$wake <= 1'h0;") == (blocks > 0)
     assert "$auto$" not in text
+
+
+MEMORIES = {
+    "cleared": (8, [0] * 5),
+    "signed": (signed(5), [-3, 7, -16, 0, 1]),
+    "without bits": (0, [0, 0]),
+    "without words": (4, []),
+    "wide": (300, [1 << 299, 5]),
+}
+"""Shape and contents."""
+
+
+@pytest.mark.parametrize(("shape", "words"), MEMORIES.values(), ids=MEMORIES)
+def test_text_is_that_of_amaranth(shape, words, monkeypatch):
+    def fill(m, unit):
+        m.submodules.memory = memory = Memory(shape=shape, depth=len(words), init=words)
+        read = memory.read_port()
+        m.d.comb += [read.addr.eq(unit.a), unit.o.eq(read.data + unit.b)]
+
+    fast = verilog.to_rtlil("unit", *verilog.elaborate(Unit(fill), None))
+    monkeypatch.setattr(verilog, "faster_netlists", nullcontext)
+    assert verilog.to_rtlil("unit", *verilog.elaborate(Unit(fill), None)) == fast and "$meminit_v2" in fast
