@@ -1,21 +1,24 @@
 """Faster version of Amaranth's simulation engine for unit tests.
 
 Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes adds the processes
-that read it to a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
+that read it to a set, and only these run. Amaranth makes one process of all combinational statements of a module;
+`in_parts` splits it, which saves a fifth of the time of the tests of queues, links and the elementwise front end. The
+Python code of a process is compiled once for all tests of a unit.
 Testbenches read and write whole signals, and read members of constants, directly. The trigger of a clock, the shape of
 an expression and the size of a layout are made once.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
-from amaranth.hdl import Const, Shape, Signal
-from amaranth.hdl._ast import Concat, Operator, Part, Slice, SwitchValue
+from amaranth.hdl import Const, Fragment, Shape, Signal
+from amaranth.hdl._ast import Concat, Operator, Part, SignalKey, Slice, SwitchValue
 from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl
 from amaranth.sim.pysim import PySimEngine, _FragmentCompiler, _PyEngineState, _PySignalState, _run_wakers
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "in_parts"]
 
 
 class _Waker:
@@ -148,7 +151,7 @@ class _State(_PyEngineState):
 
 
 class Engine(PySimEngine):
-    """An engine for `amaranth.sim.Simulator` that writes no waveforms."""
+    """An engine for `amaranth.sim.Simulator` that runs once and writes no waveforms."""
 
     def __init__(self, design):
         self._design = design
@@ -158,15 +161,10 @@ class Engine(PySimEngine):
         self._testbenches = []
         self._active_triggers = set()
         self._delta_cycles = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        self._state.due.clear()
         self._state.due.update(process for process in self._unit if process.is_comb)
 
     def reset(self) -> None:
-        super().reset()
-        self._begin()
+        raise NotImplementedError("this engine runs a simulation once")
 
     def get_value(self, expr):
         if type(expr) is Signal:
@@ -192,3 +190,30 @@ class Engine(PySimEngine):
 
     def write_vcd(self, **options) -> None:
         raise NotImplementedError("this engine writes no waveforms")
+
+
+def in_parts(fragment: Fragment) -> Fragment:
+    """Split the combinational logic of a fragment and its subfragments into parts, in place; return the fragment."""
+    for below, *_ in fragment.subfragments:
+        in_parts(below)
+    for statements in _parts(fragment.statements.pop("comb", ())):
+        part = Fragment()
+        part.add_statements("comb", *statements)
+        fragment.add_subfragment(part)
+    return fragment
+
+
+def _parts(statements: Iterable) -> list[list]:
+    """Group statements, in order, so that no two groups drive the same signal."""
+    part_of: dict[SignalKey, dict] = {}
+    silent = {}  # assertions, which drive no signal
+    for number, statement in enumerate(statements):
+        signals = [SignalKey(signal) for signal in statement._lhs_signals()]
+        first, *others = {id(part): part for part in map(part_of.get, signals) if part}.values() or [{}]
+        for part in others:
+            first |= part
+            part_of |= {signal: first for signal, old in part_of.items() if old is part}
+        part_of |= dict.fromkeys(signals, first)
+        (first if signals else silent)[number] = statement
+    parts = {id(part): part for part in (*part_of.values(), silent) if part}
+    return [[part[number] for number in sorted(part)] for part in parts.values()]

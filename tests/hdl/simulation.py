@@ -15,8 +15,7 @@ from amaranth.hdl import Fragment
 from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
-from tests.hdl.engine import Engine
-from tests.hdl.processes import in_parts
+from tests.hdl.engine import Engine, in_parts
 
 __all__ = [
     "WARM_UP", "WAVEFORM", "assign", "drive", "expect", "flash", "next_turn", "offer", "packed", "pulse", "put",

@@ -3,17 +3,14 @@ from types import SimpleNamespace
 import pytest
 from amaranth.hdl import Module, Signal
 
-from neuroncore_rtl.hdl.chip import Chip
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
-from neuroncore_rtl.hdl.instance import LinkedCores
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.registers import Registers
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec import isa, link
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from tests.hdl.simulation import drive, simulate
 
@@ -52,16 +49,6 @@ def test_a_core_that_is_alone_has_nothing_of_links():
     assert "collective" not in dict(core_counters(ALONE)) and "collective" in dict(core_counters(ONE_OF_4))
     assert "oldest" not in Queue(isa.Engine.DMA).signature.members
     assert "peer" not in Watchdog(3).signature.members
-
-
-@pytest.mark.parametrize(("topology", "directions"), [(Topology.RING, 2), (Topology.TORUS, 4)])
-def test_ports_of_chip_and_instance(topology, directions):
-    instance = Instance(chips=8, topology=topology, link_bytes=32, core=ALONE)
-    chip, linked = Chip(instance), LinkedCores(instance)
-    assert len(chip.cores) == 2 and len(linked.cores) == 16
-    assert len(chip.tx) == len(chip.rx) == directions and len(linked.dead) == 8 * directions
-    assert len(linked.cores[15].counters.as_value()) == core_counters(ALONE.with_overrides(cores=16)).size
-    assert not LINKS & set(linked.cores[0].signature.members)
 
 
 def test_a_flit_either_way_is_progress():

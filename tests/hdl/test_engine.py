@@ -1,5 +1,6 @@
 import pytest
 from amaranth import Cat, ClockDomain, Module, Mux, Signal
+from amaranth.hdl import Assert, Fragment
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -108,27 +109,24 @@ def test_every_cycle_is_as_in_amaranths_own(rng, monkeypatch):
     assert quick == own and len(set(own)) > 400
 
 
-def test_a_simulation_that_is_reset_begins_again():
-    dut = Sundry()
-    seen = []
-
-    async def bench(ctx):
-        seen.append(ctx.get(dut.left))
-        for word in range(5, 60, 7):
-            simulation.drive(ctx, dut, word=word, go=1)
-            await ctx.tick()
-            seen.append(ctx.get(Cat(dut.at_once, dut.later, dut.sum)))
-
-    simulator = simulation.simulator_of(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
-    simulator.reset()
-    simulator.run()
-    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :] and len(set(seen)) > 4
-
-
-def test_it_writes_no_waveforms(tmp_path):
+def test_it_runs_once_and_writes_no_waveforms(tmp_path):
     simulator = Simulator(Module(), engine=engine.Engine)
+    with pytest.raises(NotImplementedError, match="runs a simulation once"):
+        simulator.reset()
     with pytest.raises(NotImplementedError, match="writes no waveforms"), simulator.write_vcd(tmp_path / "wave.vcd"):
         pass
+
+
+def test_statements_that_drive_the_same_and_assertions_stay_together_in_order():
+    a, b, c, d, e = (Signal(4, name=name) for name in "abcde")
+    m, inner = Module(), Module()
+    m.submodules.inner = inner
+    inner.d.comb += [Assert(d[0]), a.eq(1), b.eq(2), d.eq(e)]
+    with inner.If(e[0]):
+        inner.d.comb += c.eq(a)
+    inner.d.comb += [Cat(b[0], c[3]).eq(e), a.eq(3), Assert(d == 0)]
+    whole = [repr(statement) for statement in Fragment.get(inner, None).statements["comb"]]
+    [(below, *_)] = engine.in_parts(Fragment.get(m, None)).subfragments
+    assert "comb" not in below.statements
+    parts = [[repr(statement) for statement in part.statements["comb"]] for part, *_ in below.subfragments]
+    assert sorted(parts) == sorted([[whole[n] for n in part] for part in ((0, 7), (1, 6), (2, 4, 5), (3,))])
