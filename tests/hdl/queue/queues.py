@@ -85,6 +85,7 @@ class QueueModel:
         self.here = deque()  # records received and not issued
         self.next = 0  # index of the next record of the first block to request
         self.cleared = False
+        self.halt = False  # no record becomes ready to issue, and blocks are discarded
         self.own = deque()  # updates of the next record if it is a NOP with satisfied waits
         self.kept = False  # an update of a NOP was on offer and was not accepted
         self.turn = 0  # lane with priority if both have an update
@@ -144,7 +145,8 @@ class QueueModel:
         `values` are those of the semaphores; `updated` is the lane of the accepted update, `OWN` for a NOP's, or None.
         """
         self.counters[self.state(values)] += 1
-        clears = self.here and not self.cleared and holds(self.here[0], values) and self.in_flight < IN_FLIGHT
+        clears = self.here and not self.cleared and holds(self.here[0], values)
+        clears = clears and self.in_flight < IN_FLIGHT and not self.halt
         if self.offer() is None and any(lane.offers for lane in self.lanes):
             # After an accepted update the other lane has priority; an update on offer is not withdrawn.
             self.turn = (self.next_lane + (updated is not None)) % len(self.lanes)
@@ -180,6 +182,6 @@ class QueueModel:
         self.cleared = bool((self.cleared or clears) and not issued)
         if received is not None:
             self.here.append(received)
-        if rings and rings[1]:
+        if rings and rings[1] and not self.halt:
             self.blocks.append(rings)
             self.rung += rings[1]

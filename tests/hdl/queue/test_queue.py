@@ -2,11 +2,14 @@ from collections import deque
 from itertools import product
 
 import pytest
+from amaranth import Module
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import HEADER_BITS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
-from tests.hdl.simulation import drive, flash, pulse, random_bits, simulated, slow_if
+from tests.hdl.simulation import assign, drive, flash, pulse, random_bits, simulate, simulated, slow_if
 
 SEED = 1977
 
@@ -65,6 +68,7 @@ class Driver:
         if self.blocks and not ctx.get(dut.blocks.valid):
             address, count = self.blocks[0]
             drive(ctx, dut.blocks, valid=self.may("ring"), payload={"address": address, "count": count})
+        drive(ctx, dut, halt=self.model.halt)
         ctx.set(dut.request.ready, self.may("ask"))
         received = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
         ctx.set(dut.record.valid, received is not None)
@@ -88,7 +92,7 @@ class Driver:
     def observe(self, finished):
         ctx, dut, model = self.ctx, self.dut, self.model
         head = model.here[0] if model.here else None
-        assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0)
+        assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0 or model.halt)
         assert ctx.get(dut.request.valid) == (model.request is not None)
         assert model.request is None or ctx.get(dut.request.payload) == model.request
         assert ctx.get(dut.issue.valid) == (model.cleared and not model.passing)
@@ -163,14 +167,21 @@ async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pa
 
 @pytest.mark.parametrize("kind", slow_if(lambda kind: kind in ("tensor", "dma"), QUEUES))
 @simulated(lambda kind: Queue(*QUEUES[kind]))
-async def test_a_reset_during_work_restores_the_initial_state(ctx, dut, reset, kind, rng):
+async def test_a_halt_and_a_reset_during_work(ctx, dut, reset, kind, rng):
+    discarded = 0
     for _ in range(25):
-        blocks = random_blocks(rng, QUEUES[kind][0], 3)
+        blocks = random_blocks(rng, QUEUES[kind][0], 6)
         driver = Driver(rng, ctx, dut, kind, *blocks, PACES["random"] | {"update": 0.25})
         for _ in range(int(rng.integers(10, 50))):
             await driver.cycle()
+        driver.model.halt, before = True, len(driver.blocks)
+        for _ in range(20):
+            await driver.cycle()
+        discarded += before - len(driver.blocks)
         await pulse(ctx, reset)
+        drive(ctx, dut, halt=0)
         drive(ctx, dut.blocks, valid=0)
+    assert discarded > 10
     await compare(ctx, dut, kind, "random", rng)
 
 
@@ -211,6 +222,29 @@ async def test_counters_count_long_in_every_state(ctx, dut):
     ctx.set(dut.issue.ready, 1)
     await ctx.tick()
     await stays("executing")
+
+
+def test_latency_of_a_wait():
+    queue, semaphores, m = Queue(Engine.DMA), Semaphores(1), Module()
+    m.submodules += [queue, semaphores]
+    assign(m, queue, wait_satisfied=semaphores.satisfied[0])
+    m.d.comb += semaphores.waits[0].eq(queue.wait)
+
+    async def bench(ctx):
+        await ctx.tick().repeat(SEMAPHORE_COUNT)
+        drive(ctx, queue, **{"request.ready": 1})
+        await flash(ctx, queue.blocks, {"address": 0, "count": 1})
+        await flash(ctx, queue.record, whole(Item(int(Engine.DMA), 0, waits=((3, 1),)).bits, 0))
+        await ctx.tick().repeat(5)
+        assert ctx.get(queue.waiting)
+        drive(ctx, semaphores.access, update={"op": UpdateOp.ADD, "semaphore": 3, "value": 1}, valid=1)
+        await ctx.tick()
+        for _ in range(Queue.WAIT_LATENCY - 1):
+            assert not ctx.get(queue.issue.valid)
+            await ctx.tick()
+        assert ctx.get(queue.issue.valid)
+
+    simulate(m, bench)
 
 
 async def compare(ctx, dut, kind, pace, rng):

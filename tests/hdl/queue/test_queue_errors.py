@@ -7,7 +7,7 @@ from tests.hdl.queue.test_queue import QUEUES, mark, random_item
 from tests.hdl.simulation import drive, simulated
 
 SEED = 1984
-RECORDS = 18
+RECORDS = 64
 
 
 def program(rng, kind):
@@ -38,7 +38,7 @@ async def fail(ctx, dut, rng, kind):
     known = due = False  # the failing record is received; its error is due
     passed_later = 0  # NOPs that passed the failing record
     drive(ctx, dut.blocks, valid=1, payload={"address": first, "count": RECORDS})
-    for cycle in range(400):
+    for cycle in range(1500):
         ctx.set(dut.wait_satisfied, 1)
         received = fetching.pop(0) if fetching and rng.random() < 0.8 else None
         ctx.set(dut.record.valid, received is not None)
@@ -66,7 +66,7 @@ async def fail(ctx, dut, rng, kind):
                 if kind == "engine" and place == bad:
                     late = {"valid": 1, "cause": wanted[0], "number": given, "detail": wanted[2]}
                 elif not late:
-                    working[items[place].lane(2)].append(cycle + int(rng.integers(2, 12)))
+                    working[items[place].lane(2)].append(cycle + int(rng.choice((2, 12, 60))))
                 given += 1
         rings = ctx.get(dut.blocks.valid & dut.blocks.ready)
         error = ctx.get(dut.error)
