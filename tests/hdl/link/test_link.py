@@ -1,36 +1,9 @@
 import pytest
 
+from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
-from tests.hdl.link.pair import ENDS, PATHS, run_pair
-from tests.hdl.simulation import slow
-
-
-def delivered(**options):
-    outcome = run_pair(**options)
-    assert outcome.received == outcome.sent
-    return outcome
-
-
-@pytest.mark.parametrize(
-    "errors,offer,drain",
-    [(0.0, 1.0, 0.5), (0.03, 0.9, 0.6), (0.1, 0.3, 0.3), *slow((0.001, 0.4, 1.0), (0.01, 1.0, 1.0), (0.1, 1.0, 1.0))],
-)
-def test_every_flit_once_in_order(errors, offer, drain):
-    flits = 250 if errors in (0.001, 0.01) else 120
-    outcome = delivered(flits=flits, seed=int(errors * 1000), offer=offer, drain=drain, errors=errors)
-    assert [end["flits"] for end in outcome.counters] == [2 * flits] * 2
-    assert outcome.dead_at == [None, None]
-    assert sum(end["crc_errors"] for end in outcome.counters) == outcome.events["flip"]
-    replays = sum(end["replays"] for end in outcome.counters)
-    if errors >= 0.01:
-        assert replays and len(outcome.events) == 3
-    else:
-        assert replays <= outcome.events.total()
-
-
-@pytest.mark.parametrize("latency", [1, *slow(4, 13, 64)])
-def test_errors_at_other_latencies(latency):
-    delivered(link_bytes=2, latency=latency, flits=150, seed=latency, offer=0.9, drain=0.9, errors=0.03)
+from tests.hdl.link.pair import ENDS, PATHS, Pair
+from tests.hdl.simulation import drive, expect, simulated, slow
 
 
 @pytest.mark.parametrize(
@@ -41,56 +14,61 @@ def test_errors_at_other_latencies(latency):
         *slow((4, (0,)), (4, (1,)), (4, (0, 1)), (27, (0,)), (27, (1,))),
     ],
 )
-def test_one_flit_per_cycle_in_both_directions_with_the_latency(latency, vcs):
+@simulated(lambda latency: Pair(1, latency))
+async def test_one_flit_per_cycle_in_both_directions_with_the_latency(ctx, pair, latency, vcs):
     through = LinkEnd.SEND_LATENCY + latency + LinkEnd.RECEIVE_LATENCY
-    flits = {(end, vc): 100 // len(vcs) for end in ENDS for vc in vcs}
-    outcome = delivered(link_bytes=1, latency=latency, flits=flits)
-    for end in ENDS:
-        assert sorted(cycle for vc in vcs for cycle in outcome.sent_at[end, vc]) == list(range(100))
-    for path, cycles in outcome.sent_at.items():
-        assert outcome.received_at[path] == [cycle + through for cycle in cycles]
+    ins, outs = ([port[vc] for port in ports for vc in vcs] for ports in (pair.i, pair.o))
+    for i, o in zip(ins, outs, strict=True):
+        drive(ctx, i, valid=1)
+        drive(ctx, o, ready=1)
+    for cycle in range(100):
+        seen = [port.ready for port in ins] + [port.valid for port in outs]
+        _, _, *bits = await ctx.tick().sample(*seen)
+        accepted, delivered = sum(bits[: len(ins)]), sum(bits[len(ins) :])
+        assert (accepted, delivered) == (len(ENDS), len(ENDS) * (cycle >= through))
 
 
 @pytest.mark.parametrize("full", [*slow(0), 1])
-def test_a_blocked_virtual_channel_accepts_a_window_and_does_not_block_the_other(full):
-    drain = {path: float(path[1] != full) for path in PATHS}
-    outcome = run_pair(link_bytes=1, flits=200, drain=drain, cycles=500)
+@simulated(lambda: Pair(1))
+async def test_a_blocked_virtual_channel_accepts_a_window_and_does_not_block_the_other(ctx, pair, full):
+    accepted, cycles = [0] * len(PATHS), 200
     for end, vc in PATHS:
-        assert len(outcome.sent[end, vc]) == (sequence_window(2) if vc == full else 200)
-        assert outcome.received[end, vc] == ([] if vc == full else outcome.sent[end, vc])
-        assert outcome.dead_at[end] is None
+        drive(ctx, pair.i[end][vc], valid=1)
+        drive(ctx, pair.o[end][vc], ready=vc != full)
+    for _ in range(cycles):
+        _, _, *ready = await ctx.tick().sample(*(pair.i[end][vc].ready for end, vc in PATHS))
+        accepted = [count + one for count, one in zip(accepted, ready, strict=True)]
+    window = sequence_window(2)
+    assert accepted == [window if vc == full else cycles - window for _, vc in PATHS]
 
 
-@pytest.mark.slow
-def test_many_flits_wrap_every_number():
-    # More than 2 ** 8 flits per channel and more than 2 ** 4 replays, with counts that wrap at different times.
-    flits = {(0, 0): 1100, (0, 1): 300, (1, 0): 5, (1, 1): 0}
-    assert delivered(link_bytes=1, flits=flits, seed=3, errors=0.05).counters[0]["replays"] > 32
-
-
-@pytest.mark.parametrize("counts", [(0, 0), *slow(((0x55, 0xAA),), ((0xAA, 0x55),))])
-def test_idle_link_is_not_dead(counts):
-    cycles = LinkEnd.DEAD_CYCLES + 300
-    outcome = run_pair(link_bytes=1, latency=2, flits={(end, 0): counts[end] for end in ENDS}, cycles=cycles)
-    assert outcome.dead_at == [None, None]
+@simulated(lambda: Pair(1, 2))
+async def test_idle_link_is_not_dead(ctx, pair):
+    cycles, names = LinkEnd.DEAD_CYCLES + 300, LinkCounters.as_shape().members
+    await ctx.tick().repeat(cycles)
     for end in ENDS:
-        seen = {"flits": counts[end], "idle": cycles - counts[end]}
-        assert outcome.counters[end] == dict.fromkeys(outcome.counters[end], 0) | seen
+        assert not ctx.get(pair.dead[end])
+        expect(ctx, pair.counters[end], **dict.fromkeys(names, 0) | {"idle": cycles})
 
 
-@pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), *slow((True, 0xAA))])
-def test_cut_link_is_dead(busy, arrived):
-    """The receiving end reports in time; the other end also reports if it has at least one unacknowledged flit."""
-    cut_at, slack = arrived + LinkEnd.SEND_LATENCY + 2, 12
-    limit = cut_at + LinkEnd.DEAD_CYCLES + slack
-    outcome = run_pair(link_bytes=1, flits={(0, 0): 4000 * busy}, cycles=limit, cut=(0, cut_at))
-    assert (outcome.dead_at[0] is not None) == busy
-    for cycle in filter(None, outcome.dead_at):
-        assert cut_at + LinkEnd.DEAD_CYCLES - slack <= cycle <= limit
-    assert outcome.dead_at[1] is not None
-    assert not busy or len(outcome.received[0, 0]) == arrived
-    for path in PATHS:
-        assert outcome.sent[path][: len(outcome.received[path])] == outcome.received[path]
+@pytest.mark.parametrize(("wire", "busy"), [(0, 1), (1, 0)])
+@simulated(lambda: Pair(1, 2))
+async def test_cut_link_is_dead(ctx, pair, wire, busy):
+    """The end that hears nothing is dead, and the other end if it has an unacknowledged flit; both remain dead."""
+    dead = [int(end != wire or busy) for end in ENDS]
+    drive(ctx, pair.i[wire][0], valid=busy)
+    drive(ctx, pair.o[1 - wire][0], ready=1)
+    await ctx.tick().repeat(100)
+    ctx.set(pair.disturbance[wire], {"cut": 1})
+    await ctx.tick().repeat(LinkEnd.DEAD_CYCLES)
+    assert [ctx.get(one) for one in pair.dead] == [0, 0]
+    await ctx.tick()
+    assert ctx.get(pair.dead[1 - wire])
+    await ctx.tick().repeat(12)
+    assert [ctx.get(one) for one in pair.dead] == dead
+    ctx.set(pair.disturbance[wire], {"cut": 0})
+    await ctx.tick().repeat(100)
+    assert [ctx.get(one) for one in pair.dead] == dead
 
 
 def test_window_is_the_least_power_of_two_less_one_that_holds_a_round_trip():

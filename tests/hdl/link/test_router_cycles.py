@@ -2,11 +2,13 @@ import random
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from neuroncore_rtl.hdl.link.route import LOCAL_PORTS, link_output, output_count, reachable
 from neuroncore_rtl.hdl.link.router import Router, RouterOutput
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
-from tests.hdl.link.test_router import RING, cases, flit, streams_of
+from tests.hdl.link.test_router import RING, cases, flit, streams_of, torus
 from tests.hdl.simulation import next_turn, pulse, simulated
 
 
@@ -69,31 +71,28 @@ class RouterModel:
                 self.inputs[number].append(entry)
 
 
-NUMBERS = range(len(came_from(RING)))
-
-
-def routes_of(chip, target):
+def routes_of(instance, chip, target):
     """Return the routes from each input of a chip: destination, channel and output, of all outputs or of `target`."""
-    routes = cases(RING)
+    routes = cases(instance)
     return [
         [
             (destination, channel, output)
             for (at, destination, channel), output in routes.get(source, {}).items()
             if at == chip and target in (None, output)
         ]
-        for source in came_from(RING)
+        for source in came_from(instance)
     ]
 
 
 class Machine:
     def __init__(self, ctx, router, rng):
-        self.ctx, self.rng = ctx, rng
-        self.ins, self.outs = streams_of(router, RING)
+        self.ctx, self.rng, self.instance = ctx, rng, router.instance
+        self.ins, self.outs = streams_of(router, self.instance)
         self.passed = 0
         self.fresh()
 
     def fresh(self):
-        self.model, self.offered = RouterModel(RING), {}
+        self.model, self.offered = RouterModel(self.instance), {}
 
     async def play(self, cycles, routes, busy, drain):
         ctx, rng, model, offered = self.ctx, self.rng, self.model, self.offered
@@ -112,7 +111,7 @@ class Machine:
                 assert ctx.get(stream.valid) == (shown is not None)
                 assert shown is None or ctx.get(stream.payload.as_value()) == shown
                 self.passed += shown is not None and taken[number]
-            ready = [model.ready(number) for number in NUMBERS]
+            ready = [model.ready(number) for number in range(len(self.ins))]
             assert [ctx.get(stream.ready) for stream in self.ins] == ready
             model.step(offered, taken)
             for number in [number for number in offered if ready[number]]:
@@ -120,19 +119,20 @@ class Machine:
             await ctx.tick()
 
 
-@simulated(lambda: Router(RING))
-async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, reset):
-    rng = random.Random(1)
+@pytest.mark.parametrize("instance", [RING, torus(3, 2)], ids=["ring", "torus"])
+@simulated(Router)
+async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, reset, instance):
+    machine = Machine(ctx, router, random.Random(1))
 
     async def again():
         await pulse(ctx, reset)
         machine.fresh()
 
-    machine = Machine(ctx, router, rng)
-    for chip in range(RING.chips):
+    for chip in range(instance.chips):
         ctx.set(router.chip, chip)
-        for target in (*NUMBERS, None):
-            routes = routes_of(chip, target)
+        outputs = range(output_count(instance)) if instance is RING else ()
+        for target in (*outputs, None):
+            routes = routes_of(instance, chip, target)
             if any(routes):
                 busy, drain = (0.7, 0.6) if target is None else (1, 0.95)
                 await machine.play(14, routes, busy, drain)
