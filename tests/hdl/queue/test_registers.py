@@ -1,14 +1,13 @@
+from functools import partial
+
 import pytest
-from amaranth import Elaboratable, Module
-from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.queue.registers import Registers
-from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec import memory_map as at
-from neuroncore_rtl.spec.config import PRESETS, SEMAPHORE_COUNT
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import on_bus
-from tests.hdl.simulation import WARM_UP, assign, drive, pulse, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 1961
 CONFIG = PRESETS["tiny"]
@@ -34,22 +33,6 @@ def queue_register(queue, offset):
 
 def counter(queue, number):
     return at.COUNTERS + queue * at.COUNTER_STRIDE + 4 * number
-
-
-class RegistersWithSemaphores(Elaboratable):
-    def __init__(self, port_latency=0):
-        self.registers = Registers(CONFIG.with_overrides(port_latency=port_latency))
-        self.semaphores = Semaphores(1, latency=port_latency)
-        self.bus = self.registers.bus
-
-    def elaborate(self, platform):
-        m = Module()
-        registers, semaphores = self.registers, self.semaphores
-        m.submodules += [registers, semaphores]
-        wiring.connect(m, registers.semaphore, semaphores.access)
-        assign(m, semaphores, watch_semaphore=registers.watch_semaphore, watch_value=registers.watch_value)
-        assign(m, registers, watch_reached=semaphores.watch_reached)
-        return m
 
 
 @on_bus(lambda: Registers(CONFIG))
@@ -173,8 +156,10 @@ async def test_what_queues_and_errors_report_is_read(ctx, dut, manager, rng):
             assert await manager.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
 
 
-@on_bus(lambda: Registers(CONFIG))
-async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, manager, rng):
+@pytest.mark.parametrize("port_latency", [0, 1])
+@on_bus(lambda port_latency: Registers(CONFIG.with_overrides(port_latency=port_latency)))
+async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, manager, port_latency, rng):
+    """The semaphores answer in the cycle of the grant, or one cycle later with registered ports."""
     port = dut.semaphore
     ops = dict(zip(CHANGES, (UpdateOp.SET, UpdateOp.ADD, UpdateOp.SUBTRACT), strict=True))
     for _ in range(300):
@@ -185,20 +170,23 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, m
         legal = value < 1 << 16 if writes else first == at.SEMAPHORES
 
         def each(wait=wait, has=has, refused=refused, seen=seen, legal=legal, writes=writes):
-            now = len(seen) == wait
-            drive(ctx, port, ready=now, has=has if now else 0xFFFF ^ has, refused=refused if now else 1)
-            assert ctx.get(port.valid) == legal
+            now, answers = (len(seen) == cycle for cycle in (wait, wait + port_latency))
+            drive(ctx, port, ready=now, has=has if answers else 0xFFFF ^ has, refused=refused if answers else 1)
+            assert ctx.get(port.valid) == (legal and len(seen) <= wait)
             update = ctx.get(port.update)
             seen.append((UpdateOp(update.op.value), update.semaphore, update.value * writes))
 
         answer = await manager.access(first + 4 * n, value if writes else None, each=each)
         assert answer == ("error" if not legal or refused else None if writes else has)
         if legal:
-            assert seen == [(ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)] * (wait + 1)
+            wanted = (ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)
+            assert seen[: wait + 1] == [wanted] * (wait + 1)
+            assert len(seen) == manager.cycles == wait + 1 + port_latency
 
 
 @on_bus(lambda: Registers(CONFIG))
 async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut, manager, rng):
+    """An interrupt in the cycle in which the previous one is cleared is not lost."""
     host = enabled = 0
     for _ in range(200):
         reached, error = (int(rng.random() < 0.4) for _ in range(2))
@@ -209,8 +197,10 @@ async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut,
             enabled = bits
             await manager.access(at.INTERRUPT_ENABLE, bits)
         elif kind == 1:
-            host = host and not bits & at.INTERRUPT_HOST
-            await manager.access(at.INTERRUPT_PENDING, bits)
+            again = int(rng.random() < 0.3)
+            host = again or (host and not bits & at.INTERRUPT_HOST)
+            await manager.access(at.INTERRUPT_PENDING, bits, each=partial(drive, ctx, dut, host_interrupt=again))
+            ctx.set(dut.host_interrupt, 0)
         elif rng.random() < 0.5:
             host = 1
             ctx.set(dut.host_interrupt, 1)
@@ -236,53 +226,6 @@ async def test_exit_and_console(ctx, dut, manager):
     for code in (0x8000_0007, 0):
         assert await manager.access(at.EXIT, code) is None
         assert ctx.get(dut.exit_valid) and ctx.get(dut.exit_code) == 0x8000_0007
-
-
-@pytest.mark.parametrize("port_latency", [0, 1])
-@on_bus(RegistersWithSemaphores)
-async def test_semaphores_are_read_set_and_changed(ctx, whole, manager, port_latency, rng):
-    await ctx.tick().repeat(SEMAPHORE_COUNT)
-    values = [0] * 256
-    for _ in range(400):
-        n, first = int(rng.choice((0, 9, 255))), int(rng.choice(CHANGES))
-        value = int(rng.choice((0, 1, 500, 65535, 65536, 1 << 31)))
-        new = dict(zip(CHANGES, (value, values[n] + value, values[n] - value), strict=True))[first]
-        refused = value > 65535 or not 0 <= new <= 65535
-        assert await manager.access(first + 4 * n, value) == ("error" if refused else None)
-        values[n] = values[n] if refused else new
-        assert await manager.access(at.SEMAPHORES + 4 * n) == values[n]
-    assert len(set(values)) > 2
-
-
-@on_bus(RegistersWithSemaphores)
-async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole, manager):
-    dut = whole.registers
-    await ctx.tick().repeat(SEMAPHORE_COUNT)
-    pending, enable = at.INTERRUPT_PENDING, at.INTERRUPT_ENABLE
-    host, semaphore, error = at.INTERRUPT_HOST, at.INTERRUPT_SEMAPHORE, at.INTERRUPT_ERROR
-
-    async def interrupted(*write):
-        if write:
-            await manager.access(*write)
-        await ctx.tick().repeat(2)
-        return ctx.get(dut.external_interrupt)
-
-    # An interrupt in the cycle in which the previous one is cleared is not lost.
-    await manager.access(enable, host)
-    await pulse(ctx, dut.host_interrupt)
-    await manager.access(pending, host, each=lambda: ctx.set(dut.host_interrupt, 1))
-    ctx.set(dut.host_interrupt, 0)
-    assert await interrupted()
-    await manager.access(pending, host)
-    await manager.access(enable, semaphore)
-    await manager.access(at.WATCH_SEMAPHORE, 17)
-    await manager.access(at.WATCH_VALUE, 3)
-    for value in (2, 3, 9, 0, 65535):
-        assert await interrupted(at.SEMAPHORES + 4 * 17, value) == (value >= 3)
-        assert await manager.access(pending) == semaphore * (value >= 3)
-    assert not await interrupted(enable, error)
-    ctx.set(dut.error.valid, 1)
-    assert await interrupted()
 
 
 @simulated(lambda: Registers(CONFIG))
