@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine, UpdateOp, fields, registry
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, UpdateOp, fields, registry
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
 __all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
@@ -78,6 +78,7 @@ class QueueModel:
 
     def __init__(self, engine: Engine, lanes: int, records: int, refusal_latency: int = 0):
         self.engine = engine
+        self.values = [0] * 256  # of the semaphores
         self.slots = records
         self.lanes = [Lane() for _ in range(lanes)]
         self.blocks = deque()
@@ -91,8 +92,20 @@ class QueueModel:
         self.turn = 0  # lane with priority if both have an update
         self.rung = 0
         self.uncounted = deque([0] * refusal_latency)  # retired records by cycle, not yet counted
+        self.launched = []  # addresses of the records that the engine got
+        self.left = 0  # how many of these have retired
+        self.error: tuple[int, int, int] | None = None  # cause, address and detail
         self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
         self.body_bits = fields.width_of(registry.INSTRUCTIONS[engine].layout)
+
+    @property
+    def bad(self) -> bool:
+        """Whether the next record is an error."""
+        return bool(self.here) and (self.here[0].error or self.here[0].engine not in (self.engine, Engine.QUEUE))
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self.here) and not self.cleared and not self.bad and not holds(self.here[0], self.values)
 
     @property
     def passing(self) -> bool:
@@ -128,9 +141,10 @@ class QueueModel:
     def busy(self) -> bool:
         return bool(self.blocks or self.requested or self.in_flight)
 
-    def state(self, values) -> str:
+    @property
+    def state(self) -> str:
         if self.here:
-            return "wait_engine" if self.cleared or holds(self.here[0], values) else "wait_semaphore"
+            return "wait_semaphore" if self.waiting else "wait_engine"
         if self.blocks or self.requested:
             return "wait_fetch"
         return "executing" if self.in_flight else "idle"
@@ -139,14 +153,29 @@ class QueueModel:
         addresses = [lane.records[0].address for lane in self.lanes if lane.records] + list(self.requested)
         return addresses[0] if addresses else self.blocks[0][0] + RECORD_BYTES * self.next
 
-    def step(self, values, rings, requested, received, issued, finished, updated):
+    def _fails(self, updated, refused, report) -> tuple[int, int, int] | None:
+        if refused:
+            lane = self.lanes[updated]
+            item, update = (self.here[0], self.own[0]) if updated == OWN else (lane.records[0], lane.left[0][0])
+            return int(Cause.SEMAPHORE), item.address, update[1]
+        if report and self.left == report["number"]:
+            return report["cause"], self.launched[report["number"]], report["detail"]
+        if self.bad and not self.in_flight:
+            item = self.here[0]
+            cause, detail = (Cause.FETCH, 0) if item.error else (Cause.ENGINE, item.engine)
+            return int(cause), item.address, detail
+        return None
+
+    def step(self, rings, requested, received, issued, finished, updated, refused=False, report=None):
         """Advance by one cycle with the accepted block, the received record and the lanes that finish.
 
-        `values` are those of the semaphores; `updated` is the lane of the accepted update, `OWN` for a NOP's, or None.
+        `updated` is the lane of the accepted update, `OWN` for a NOP's, or None; `refused`: it is not made; `report` is
+        the engine's error.
         """
-        self.counters[self.state(values)] += 1
-        clears = self.here and not self.cleared and holds(self.here[0], values)
-        clears = clears and self.in_flight < IN_FLIGHT and not self.halt
+        self.counters[self.state] += 1
+        may_clear = self.in_flight < IN_FLIGHT and not self.halt and not self.error
+        clears = may_clear and self.here and not self.cleared and not self.bad and not self.waiting
+        self.error = self.error or self._fails(updated, refused, report)
         if self.offer() is None and any(lane.offers for lane in self.lanes):
             # After an accepted update the other lane has priority; an update on offer is not withdrawn.
             self.turn = (self.next_lane + (updated is not None)) % len(self.lanes)
@@ -160,6 +189,7 @@ class QueueModel:
             lane.records.popleft()
             lane.left.popleft()
             lane.finished -= 1
+        self.left += len(retiring)
         self.uncounted.append(len(retiring) + bool(issued and self.passing))
         self.counters["records"] += self.uncounted.popleft()
         for number in finished:
@@ -176,6 +206,7 @@ class QueueModel:
             if not item.is_nop:
                 lane = self.lanes[item.lane(len(self.lanes))]
                 lane.records.append(item)
+                self.launched.append(item.address)
                 lane.left.append(item.changes)
         elif clears and self.here[0].is_nop:
             self.own = self.here[0].changes

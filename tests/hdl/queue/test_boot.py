@@ -105,11 +105,16 @@ def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
     assert simulate(ResetInserter(reset)(dut), bench, background=[reads]) > 200
 
 
-@pytest.mark.parametrize("address", [BASE, BASE + 16])
-def test_error_of_the_header_counts_as_its_first_word(address):
-    words = header(CONFIG, 64, 0x80)
-    words[2] = 1
-    assert boot(CONFIG, words, bytes(64), errors={address})[:2] == ({}, (0, 1, 0))
+@pytest.mark.parametrize(
+    ("errors", "program", "loaded"),
+    [
+        *(({address}, 1, 0) for address in (BASE, BASE + 16)),
+        *(({BASE + 0x80 + 32: response}, 0x80, 8) for response in (1, 2, 3)),
+    ],
+)
+def test_an_error_response_counts_as_an_error_of_the_first_word(errors, program, loaded):
+    words = header(CONFIG, 64, program)
+    assert boot(CONFIG, words, bytes(64), errors=errors)[:2] == (dict.fromkeys(range(loaded), 0), (0, 1, 0))
 
 
 def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
@@ -141,9 +146,3 @@ def test_a_boot_takes_a_cycle_per_word_and_twice_the_latency(size, program_bytes
         loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=latency)
         assert len(loaded) == program_bytes // 4
         assert cycles - least == program_bytes // 4 - 1 + 2 * (latency - 20)
-
-
-@pytest.mark.parametrize("response", [1, 2, 3])
-def test_error_of_the_program(response):
-    loaded, state, _ = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), errors={BASE + 0x80 + 32: response})
-    assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))

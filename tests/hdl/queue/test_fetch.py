@@ -88,32 +88,26 @@ def by_queue(delivered) -> list[list[tuple[bytes, bool]]]:
     return [[(record, error) for _, number, record, error in delivered if number == queue] for queue in range(5)]
 
 
-@pytest.mark.parametrize("size", [8, 16, 32, 64])
-@pytest.mark.parametrize("stall", [0, 0.4])
-def test_every_queue_gets_its_records_in_order(size, stall):
-    wanted = addresses(6)
-    wrong = wanted[1][2]
-    delivered = fetch(size, wanted, pause=stall, stall=stall, latency=8, errors={wrong + RECORD_BYTES - size})
-    for got, asked in zip(by_queue(delivered), wanted, strict=True):
-        assert [error for _, error in got] == [address == wrong for address in asked]
-        assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
-
-
-SLOW_MEMORY = {"pause": 0.4, "stall": 0.4, "latency": 8}
+def stalls(share: float) -> dict[str, float]:
+    return {"pause": share, "stall": share, "latency": 8}
 
 
 @pytest.mark.parametrize(
     ("size", "options"),
     [
+        *((size, stalls(share)) for size in (8, 16, 32, 64) for share in (0, 0.4)),
         *((size, {"pause": 0.98}) for size in (16, 64)),
-        (16, SLOW_MEMORY | {"warm_up": WARM_UP}),
-        *((64, SLOW_MEMORY | {"warm_up": WARM_UP + more}) for more in range(24)),
+        (16, stalls(0.4) | {"warm_up": WARM_UP}),
+        *((64, stalls(0.4) | {"warm_up": WARM_UP + more}) for more in range(24)),
     ],
 )
-def test_records_of_idle_queues_and_after_a_reset(size, options):
+def test_every_queue_gets_its_records_in_order(size, options):
     wanted = addresses(6)
-    delivered = fetch(size, wanted, **options)
-    assert by_queue(delivered) == [[(MEMORY[a : a + RECORD_BYTES], False) for a in asked] for asked in wanted]
+    wrong = wanted[1][2]
+    delivered = fetch(size, wanted, errors={wrong + RECORD_BYTES - size}, **options)
+    for got, asked in zip(by_queue(delivered), wanted, strict=True):
+        assert [error for _, error in got] == [address == wrong for address in asked]
+        assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
 
 @pytest.mark.parametrize(

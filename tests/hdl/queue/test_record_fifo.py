@@ -11,8 +11,10 @@ from tests.hdl.simulation import drive, random_bits, simulated
 RECORDS = 60
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 8])
-@pytest.mark.parametrize(("size", "kept"), [(8, 700), (16, 128), (32, 257), (64, RECORD_BITS), (128, 90)])
+@pytest.mark.parametrize(
+    ("size", "kept", "depth"),
+    [(8, 700, 3), (16, 128, 1), (16, 128, 8), (32, 257, 2), (64, RECORD_BITS, 8), (128, 90, 1), (128, 90, 3)],
+)
 @simulated(lambda size, kept, depth: RecordFifo(data.StructLayout({"bits": kept, "error": 1}), size, depth))
 async def test_the_stored_part_of_a_record_is_valid_a_cycle_after_its_last_beat(ctx, dut, size, kept, depth, rng):
     arriving, stored, remaining = deque(), deque(), RECORDS
