@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +7,10 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import INT8, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage, dma
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from tests.hdl.dma.machine import HBM_BYTES, Error, Memories, Outcome, run_copies
+from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
 from tests.oracles.copies import any_copy, beyond, is_apart
 
-__all__ = ["CONFIG", "execute", "legal_copy", "random_copy", "random_memories", "run_and_compare", "tensor"]
+__all__ = ["CONFIG", "execute", "legal_copy", "random_copy", "random_memories", "tensor"]
 CONFIG = PRESETS["tiny"].with_overrides(rows=8)
 
 
@@ -39,23 +38,6 @@ def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Er
         except DmaFault as fault:
             errors.append(Error(number, int(fault.cause), fault.detail))
     return errors
-
-
-def run_and_compare(
-    config: Config, copies: list[DmaCopy], memories: Memories, base: int = 0,
-    errors: Sequence[Error] | None = (), **options,
-) -> Outcome:  # fmt: skip
-    """Run copies on the engine, and by golden on `memories`; compare memories, retirement and errors.
-
-    The errors must also be `errors`, unless it is None.
-    """
-    outcome = run_copies(config, copies, memories, base=base, **options)
-    wanted = execute(copies, memories, base)
-    assert outcome.errors == wanted and (errors is None or wanted == list(errors))
-    assert len(outcome.retired) == len(copies) - len(outcome.errors)
-    differing = [storage for storage in Storage if not np.array_equal(outcome.memories[storage], memories[storage])]
-    assert not differing, f"memories differ: {differing}"
-    return outcome
 
 
 def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, base: int = 0) -> DmaCopy:

@@ -4,7 +4,6 @@ from operator import mul
 
 import pytest
 
-from neuroncore_rtl.hdl.dma import checker as unit
 from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, format_of
@@ -15,7 +14,6 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl import verdicts
 from tests.hdl.dma.copies import random_copy, tensor
 from tests.hdl.simulation import random_bits, slow_if
-from tests.hdl.streams import play
 
 SEED = 2718
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
@@ -85,11 +83,8 @@ def test_a_stalled_job_stays_unchanged(shape, rng):
     config = CONFIGS[shape]
     words = legal_of(config, random_words(rng, config, 12, 0, 0))
 
-    def jobs(patience):
-        hold = {"o": lambda cycle: cycle % (patience + 1) != patience}
-        return play(DmaChecker(config), {"i": words}, {"o": len(words)}, hold=hold).payloads["o"]
-
-    assert len(words) > 5 and jobs(0) == jobs(25)
+    free, stalled = (verdicts.pass_on(DmaChecker(config), words, stall)[0] for stall in (0, 0.8))
+    assert len(words) > 5 and free.payloads["o"] == stalled.payloads["o"] and len(free.payloads["o"]) == len(words)
 
 
 @pytest.mark.parametrize("shape", slow_if(lambda shape: shape in ("6x4", "8x16"), CONFIGS))
@@ -265,19 +260,3 @@ def test_every_bit_and_every_size_is_judged(rng):
         if job is not None:
             expected = expected_job(unpack(DMA_FIELDS, word, layout.DMA_SIGNED))
             assert {name: field_of_job(job, name) for name in expected} == expected
-
-
-@pytest.mark.parametrize(
-    ("shape", "near", "overrides", "constants"),
-    [
-        *(("small memories", 200, overrides, {}) for overrides in ({"sbuf_bytes": 4096}, {"psum_words": 64})),
-        *(("4x4", 100, {}, constants) for constants in ({"NO_AXIS": 6}, {"DMA_COPY": 47})),
-    ],
-)
-def test_a_checker_of_other_memories_or_rules_is_detected(shape, near, overrides, constants, rng, monkeypatch):
-    config = CONFIGS[shape]
-    words = random_words(rng, config, 30, near, 0)
-    for name, value in constants.items():
-        monkeypatch.setattr(unit, name, value)
-    with pytest.raises(AssertionError, match="verdicts are wrong"):
-        verdicts.assert_verdicts(DmaChecker(config.with_overrides(**overrides)), words, violations_of(config, words))

@@ -4,7 +4,7 @@ import pytest
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, Rule, Storage
-from tests.hdl.dma.copies import execute, random_memories, run_and_compare, tensor
+from tests.hdl.dma.copies import execute, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, Error, run_copies
 
 CONFIG = Config(rows=8, columns=4)
@@ -23,65 +23,32 @@ def copy(count, src, src_address, dst, dst_address):
     return DmaCopy(shape=(count,), src=tensor(src, src_address), dst=tensor(dst, dst_address))
 
 
-def run_failing(memories, copies, fails, *, but=(), **options):
-    number, cause = fails
-    outcome = run_copies(CONFIG, copies, memories, **options)
-    assert outcome.errors == [Error(number, cause, 0)]
-    assert len(outcome.retired) == len(copies) - 1
-    execute([*copies[:number], *copies[number + 1 :]], memories)
-    same = {storage: outcome.memories[storage] == memories[storage] for storage in Storage}
-    if but:
-        same[copies[number].dst.storage][0, but[0] : but[0] + but[1]] = True
-    assert all(equal.all() for equal in same.values())
-    return outcome.memories
+READ = copy(1000, HBM, BAD[0] - 403, SBUF, 0x1000)
+WRITE = copy(6000, SBUF, 0x400, HBM, BAD[0] - 100)
+BEYOND = copy(100, HBM, HBM_BYTES - 50, HBM, 0x3001)
+ILLEGAL = copy(100, HBM, 0, SBUF, 192 * 1024 - 99)
+
+AROUND = {
+    "read": (copy(300, HBM, 0x100, SBUF, 0x10), READ, copy(300, HBM, 0x300, SBUF, 0x805), Cause.AXI, 403),
+    "write": (copy(300, SBUF, 0x100, HBM, 0x1003), WRITE, copy(200, SBUF, 0x2800, HBM, 0x2000), Cause.AXI, 4000),
+    "beyond": (copy(40, SBUF, 0x2000, PSUM, 1), BEYOND, copy(40, SBUF, 0x2000, PSUM, 0x81), Cause.AXI, 50),
+    "illegal": (copy(2000, SBUF, 0x100, HBM, 0x1003), ILLEGAL, copy(100, HBM, 0x10, SBUF, 0), Rule.RANGE, 0),
+}
+"""Copies before, at and after an error, its cause, and how many bytes the failing copy may have written."""
 
 
 @pytest.mark.parametrize("stall", [0, 100])
-def test_an_error_response_to_a_read(memories, stall):
-    """All bytes before the failing beat are written, except for the last incomplete word, and no bytes after it."""
-    failing = copy(1000, HBM, BAD[0] - 403, SBUF, 0x1000)
-    copies = [copy(300, HBM, 0x100, SBUF, 0x10), failing, copy(300, HBM, 0x300, SBUF, 0x805)]
-    found = run_failing(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
-    written, wanted = found[SBUF][0, 0x1000:], memories[HBM][0, BAD[0] - 403 :]
-    assert np.array_equal(written[:400], wanted[:400])
-
-
-@pytest.mark.parametrize("stall", [0, 100])
-def test_an_error_response_to_a_write(memories, stall):
-    """Earlier copies are complete, later copies run after the reset; the failing copy's end is not written."""
-    copies = [copy(300, SBUF, 0x100, HBM, 0x1003), copy(6000, SBUF, 0x400, HBM, BAD[0] - 100)]
-    copies += [copy(40, SBUF, 0x2000, PSUM, 0x1), copy(200, SBUF, 0x2800, HBM, 0x2000)]
-    run_failing(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
-
-
-def test_hbm_to_hbm_beyond_its_end(memories):
-    run_failing(memories, [copy(100, HBM, HBM_BYTES - 50, HBM, 0x3001)], (0, Cause.AXI), but=(0x3001, 50))
-
-
-def test_an_illegal_copy_is_refused_after_earlier_ones_have_retired(memories):
-    illegal = copy(100, HBM, 0, SBUF, 192 * 1024 - 99)
-    copies = [copy(2000, SBUF, 0x100, HBM, 0x1003), illegal, copy(100, HBM, 0x10, SBUF, 0)]
-    run_failing(memories, copies, (1, Rule.RANGE), stall=30)
-
-
-def test_a_row_number_beyond_its_limit(memories):
-    copies = []
-    beyond = (10, 0x5555_5555, 0xAAAA_AAAA)
-    for place, bad_row in enumerate((0, 3, 7)):
-        numbers = np.array([5, 2, 9, 0, 3, 1, 8, 4], "<u4")
-        numbers[bad_row] = beyond[place]
-        address = 0x40 + 4 * place
-        memories[SBUF][:, address : address + 4] = numbers.view(np.uint8).reshape(8, 4)
-        index = DmaIndex(address=address, limit=10)
-        in_hbm = tensor(HBM, 0x1004 + 0x1000 * place, (24, 1), INT32)
-        on_chip = tensor(SBUF, 0x2010 + 0x1000 * place, (24, 1), INT32)
-        copies += [
-            copy(500, SBUF, 0x100, HBM, 0x6003 + 0x200 * place),
-            DmaCopy(shape=(8, 23), src=in_hbm, dst=on_chip, gather=index),
-            DmaCopy(shape=(8, 23), src=on_chip, dst=in_hbm, scatter=index),
-        ]
-    errors = [Error(number, Cause.INDEX, beyond[number // 3]) for number in range(9) if number % 3]
-    run_and_compare(CONFIG, copies, memories, errors=errors, stall=20)
+@pytest.mark.parametrize(("before", "failing", "after", "cause", "partial"), AROUND.values(), ids=AROUND)
+def test_only_the_failing_copy_is_incomplete(memories, before, failing, after, cause, partial, stall):
+    """Before a failing read beat, only the last incomplete word is missing."""
+    outcome = run_copies(CONFIG, [before, failing, after], memories, bad=BAD, stall=stall)
+    assert outcome.errors == [Error(1, cause, 0)] and len(outcome.retired) == 2
+    execute([before, after], memories)
+    found, address = outcome.memories, failing.dst.address
+    if failing is READ:
+        assert np.array_equal(found[SBUF][0, address : address + 400], memories[HBM][0, READ.src.address :][:400])
+    memories[failing.dst.storage][0, address : address + partial] = found[failing.dst.storage][0, address:][:partial]
+    assert all(np.array_equal(found[storage], memories[storage]) for storage in Storage)
 
 
 INDEX = DmaIndex(address=0, limit=10)
