@@ -9,7 +9,7 @@ SEED = 3
 CYCLES = 600
 
 
-@pytest.mark.parametrize("count", (1, 2, 5))
+@pytest.mark.parametrize("count", (1, 5))
 @pytest.mark.parametrize("kind", (LineReadArbiter, LineWriteArbiter))
 @pytest.mark.parametrize(("share", "busy"), ((1.0, 1.0), (0.5, 0.3), (0.9, 0.05)))
 @simulated(lambda kind, count: kind(16, count), warm_up=WARM_UP)
@@ -39,6 +39,10 @@ async def test_each_request_passes_once_in_round_robin_and_a_stalled_one_keeps_i
             turn = holds if holds is not None else next_turn(last, requests, count)
             assert ctx.get(arbiter.chosen) == turn
             assert {name: ctx.get(Value.cast(getattr(port, name))) for name in fields} == offered[turn]
+        if kind is LineReadArbiter:
+            line = random_bits(rng, 128)
+            ctx.set(port.data, line)
+            assert [ctx.get(requester.data) for requester in arbiter.requesters] == [line] * count
         given = [ctx.get(requester.ready) for requester in arbiter.requesters]
         assert given == [ready and number == turn for number in range(count)]
         holds = None if ready else turn
@@ -47,11 +51,3 @@ async def test_each_request_passes_once_in_round_robin_and_a_stalled_one_keeps_i
             taken[turn] += 1
         await ctx.tick()
     assert min(taken) > CYCLES * share * busy / count / 3 and (share < 1 or sum(taken) == CYCLES)
-
-
-@simulated(lambda: LineReadArbiter(16, 5))
-async def test_data_reach_every_reader(ctx, arbiter, rng):
-    for _ in range(20):
-        line = random_bits(rng, 128)
-        ctx.set(arbiter.port.data, line)
-        assert [ctx.get(arbiter.requesters[number].data) for number in range(5)] == [line] * 5

@@ -9,9 +9,8 @@ from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus import one_bit, operands
+from neuroncore_rtl.tb.stimulus import operands
 from tests.hdl.simulation import drive, packed, simulated, slow
-from tests.oracles.words import on_words
 
 SEED = 1978
 COLUMNS, BANK = 3, 16
@@ -134,31 +133,6 @@ async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_
         last = update
         await ctx.tick()
     assert min(seen.values()) > cycles / 20, seen
-
-
-@simulated(lambda: Psum(COLUMNS, BANK, 1))
-async def test_sums_that_depend_on_one_bit_in_every_word(ctx, psum, rng):
-    depth = PSUM_BANKS * BANK
-    pairs = rng.permutation(np.stack(one_bit.lone_bits()), axis=1)
-    x, y = pairs[:, : 4 * COLUMNS * depth].reshape(2, 4, depth, COLUMNS)
-    # One bit of the exponent field makes both normal.
-    x[0, :8] = y[0, :8] = 1 << np.arange(23, 31)[:, np.newaxis]
-    for number, (first, second) in enumerate(zip(x, y, strict=True)):
-        ports, found = (psum.reads, psum.shared_reads)[:: (-1) ** number], []
-        for accumulate, words in ((0, first), (1, second)):
-            for address in range(depth + 2):
-                write = {"address": address % depth, "accumulate": accumulate, "partitions": {"first": 0, "end": 3}}
-                ctx.set(psum.valid, address < depth)
-                ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
-                ctx.set(psum.sums, packed(words[(address - 1) % depth]))
-                await ctx.tick()
-        for address in range(depth):
-            port = ports[address % 2]
-            drive(ctx, port, valid=1, address=4 * address)
-            await ctx.tick()
-            found.append(words_of(ctx.get(port.data)))
-            ctx.set(port.valid, 0)
-        np.testing.assert_array_equal(np.array(found, np.uint32), on_words(add_fp32, first, second))
 
 
 @pytest.mark.parametrize("add_latency", Fp32Adder.CUTS)

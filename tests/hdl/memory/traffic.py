@@ -75,11 +75,10 @@ def ports_of(memory: onchip.OnChipMemory, config: Config) -> list[Port]:
 
 
 class Traffic:
-    """Random requests on every port, a share `psum` of them to PSUM, and a model of the expected results."""
+    """Random requests on every port, and a model of the expected results."""
 
-    def __init__(self, config: Config, seed: int, psum: float = 0.2):
+    def __init__(self, config: Config, seed: int):
         print(f"seed {seed}")
-        self.psum_share = psum
         self.rng = np.random.default_rng(seed)
         self.config = config
         self.early = bool(config.port_latency)
@@ -94,9 +93,9 @@ class Traffic:
         self.psum_due = {"psum": 0, "psum_shared": 0}
         self.compared = self.longest = self.urgent = self.beside = 0
 
-    def request(self, port: Port) -> dict:
+    def request(self, port: Port, psum: float) -> dict:
         rng, config = self.rng, self.config
-        storage = port.storages[-1 if rng.random() < self.psum_share else 0]
+        storage = port.storages[-1 if rng.random() < psum else 0]
         on_psum = storage == OnChipStorage.PSUM
         size = 4 if on_psum and not port.is_line else port.size
         span = LINES * config.sbuf_banks * config.line_bytes // 2
@@ -199,13 +198,14 @@ class Traffic:
     def psum_bank(self, request: dict) -> int:
         return request["address"] // self.config.psum_bank % self.config.psum_banks
 
-    async def bench(self, ctx, cycles: int, busy: Sequence[float]) -> None:
-        """Run `cycles` cycles for each entry of `busy`, the probability per cycle that an idle port makes a request."""
+    async def bench(self, ctx, cycles: int, phases: Sequence[tuple[float, float]]) -> None:
+        """Run phases of `cycles` cycles: the probability that an idle port makes a request, and the share to PSUM."""
         memory, rng = self.memory, self.rng
-        for cycle in range(cycles * len(busy)):
+        for cycle in range(cycles * len(phases)):
+            busy, psum = phases[cycle // cycles]
             for port in self.ports:
-                if port.request is None and rng.random() < busy[cycle // cycles]:
-                    port.request = self.request(port)
+                if port.request is None and rng.random() < busy:
+                    port.request = self.request(port, psum)
                 values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
                 drive(ctx, port.signals, valid=port.request is not None, **values)
             psum_ready = {name: bool(rng.random() < 0.8) for name in (*self.psum_due, "psum_write")}
