@@ -3,8 +3,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, TraceEntry
 from neuroncore_rtl.run.harness.run import run_device
@@ -17,11 +15,10 @@ TOP = LOCAL_BASE + MEMORY_BYTES
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a program: trace, registers, labels, and on request the memory from LOCAL_BASE on, uint8."""
+    """Result of a program: trace, registers and labels."""
 
     trace: list[TraceEntry]
     registers: list[int]
-    memory: np.ndarray | None
     labels: Mapping[str, int]
 
     @property
@@ -43,15 +40,15 @@ def assemble(text: str) -> ControlProgram:
         return compile_program([source], runtime=())
 
 
-def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
+def run(text: str, *, device=None, sim: str = "verilator", **work) -> Run:
     """Run a program, see `assemble`, in lockstep with the golden hart."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
-    options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)
+    options = CpuWork(program=executable, limit=20_000, trace=True, **work)
     outcome = run_device(device or CpuDevice(), options, sim=sim)
     comparison = compare(executable, outcome.events)
     assert comparison.mismatch is None and comparison.ended, comparison.mismatch
     registers = [0] * 32
     for entry in outcome.events:
         registers[entry.rd] = entry.value if entry.rd else 0
-    return Run(list(outcome.events), registers, outcome.memories.get("memory"), program.symbols)
+    return Run(list(outcome.events), registers, program.symbols)

@@ -1,7 +1,7 @@
 import random
 import struct
 
-from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
+from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind
 from tests.hdl.controller.programs import assemble
 from tests.hdl.simulation import simulated
 
@@ -67,24 +67,3 @@ def test_immediates():
     }
     found = [value for (value,) in decode(list(expected), ["immediate"])]
     assert found == [value & 0xFFFF_FFFF for value in expected.values()]
-
-
-def test_registers_and_operands():
-    expected = {
-        "add x3, x4, x5": (3, 1, 1, OperandA.RS1, OperandB.RS2, 0),
-        "addi x3, x4, 5": (3, 1, 0, OperandA.RS1, OperandB.IMMEDIATE, 0),
-        "lw x3, 5(x4)": (3, 1, 0, OperandA.RS1, OperandB.RS2, 1),
-        "sw x3, 5(x4)": (0, 1, 1, OperandA.RS1, OperandB.RS2, 1),
-        "beq x3, x4, . + 8": (0, 1, 1, OperandA.RS1, OperandB.RS2, 0),
-        "jal x3, . + 8": (3, 0, 0, OperandA.PC, OperandB.FOUR, 0),
-        "jalr x3, 8(x4)": (3, 1, 0, OperandA.PC, OperandB.FOUR, 1),
-        "lui x3, 8": (3, 0, 0, OperandA.ZERO, OperandB.IMMEDIATE, 0),
-        "auipc x3, 8": (3, 0, 0, OperandA.PC, OperandB.IMMEDIATE, 0),
-        "csrrw x3, mscratch, x4": (3, 1, 0, OperandA.RS1, OperandB.RS2, 0),
-        "csrrwi x3, mscratch, 4": (3, 0, 0, OperandA.ZIMM, OperandB.RS2, 0),
-        "fence": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-        "fence.i": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-        "mret": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-    }
-    names = ("rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1")
-    assert decode(list(expected), names) == list(expected.values())
