@@ -156,20 +156,18 @@ async def test_gaps_within_a_frame_are_shorter_than_its_end(line, board):
     assert parsed(await line.receive())[0] == Answer.TRUNCATED
 
 
+@pytest.mark.parametrize(
+    ("sent", "breaks"),
+    [(random.Random(4).randbytes(100).replace(b"\xa5", b""), False), (write(0, bytes(8))[:12], True)],
+    ids=["noise", "break"],
+)
 @on_board()
-async def test_noise_is_answered_once_at_its_end(line, board):
-    noise = random.Random(4).randbytes(100).replace(b"\xa5", b"")
-    await line.send(noise)
+async def test_noise_and_a_break_within_a_frame_are_answered_once(line, board, sent, breaks):
+    await line.send(sent)
+    if breaks:
+        await line.send_break()
     found = await line.receive()
     assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
-    await check_alive(line)
-
-
-@on_board()
-async def test_a_break_within_a_frame_ends_it(line, board):
-    await line.send(write(0, bytes(8))[:12])
-    await line.send_break()
-    assert parsed(await line.receive())[0] == Answer.CORRUPTED
     await check_alive(line)
 
 

@@ -6,77 +6,13 @@ import pytest
 
 from neuroncore_rtl.hdl.board.memory import BeatSplitter, BurstServer
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
-from tests.hdl.simulation import drive, simulate
+from neuroncore_rtl.hdl.memory.axi import PAGE_BYTES
+from tests.hdl.simulation import drive
 from tests.hdl.streams import play
 
 SIZE = 8
 MEMORY_BYTES = 1 << 16
 DECERR = 3
-
-
-class Manager:
-    def __init__(self, port, first: int, identity: int, seed: int):
-        self.port, self.first, self.identity = port, first, identity
-        self.rng = random.Random(seed)
-        self.memory = bytearray(4096)
-        self.done = False
-
-    async def run(self, ctx) -> None:
-        rng, port = self.rng, self.port
-        for _ in range(10):
-            beats = rng.randrange(1, 9)
-            offset = rng.randrange(4096 // SIZE - beats) * SIZE
-            data, strobes = rng.randbytes(beats * SIZE), [rng.randrange(256) for _ in range(beats)]
-            await self._write_burst(ctx, self.first + offset, data, strobes)
-            for n, byte in enumerate(data):
-                if strobes[n // SIZE] >> n % SIZE & 1:
-                    self.memory[offset + n] = byte
-            found, responses = await self._read_burst(ctx, self.first + offset, beats)
-            assert responses == {0} and found == self.memory[offset : offset + beats * SIZE]
-        ctx.set(port.ar.valid, 0)
-        self.done = True
-
-    async def _write_burst(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
-        port, words = self.port, deque(range(len(strobes)))
-        drive(ctx, port.aw, payload={"id": self.identity, "addr": address, "len": len(strobes) - 1}, valid=1)
-        for _ in range(self.rng.randrange(4)):
-            assert not ctx.get(port.aw.ready)
-            await ctx.tick()
-        ctx.set(port.b.ready, 1)
-        while True:
-            if words:
-                part = int.from_bytes(data[words[0] * SIZE :][:SIZE], "little")
-                ctx.set(port.w.payload, {"data": part, "strb": strobes[words[0]], "last": len(words) == 1})
-            ctx.set(port.w.valid, bool(words))
-            sampled = port.aw.ready, port.aw.valid, port.w.ready, port.b.valid, port.b.payload
-            *_, aw, address_waits, w, b, answer = await ctx.tick().sample(*sampled)
-            if aw and address_waits:
-                ctx.set(port.aw.valid, 0)
-            if words and w:
-                words.popleft()
-            if b:
-                ctx.set(port.b.ready, 0)
-                assert not words and answer.id == self.identity
-                return answer.resp
-
-    async def _read_burst(self, ctx, address: int, beats: int) -> tuple[bytes, set[int]]:
-        port, found, responses = self.port, bytearray(), set()
-        drive(ctx, port.ar, payload={"id": self.identity, "addr": address, "len": beats - 1}, valid=1)
-        while True:
-            takes = self.rng.random() < 0.7
-            ctx.set(port.r.ready, takes)
-            sampled = port.ar.ready, port.ar.valid, port.r.valid, port.r.payload
-            *_, ar, requests, r, answer = await ctx.tick().sample(*sampled)
-            if ar and requests:
-                ctx.set(port.ar.valid, 0)
-            if r and takes:
-                assert answer.id == self.identity
-                found += answer.data.to_bytes(SIZE, "little")
-                responses.add(answer.resp)
-                if answer.last:
-                    assert len(found) == beats * SIZE
-                    ctx.set(port.r.ready, 0)
-                    return bytes(found), responses
 
 
 async def serve_beats(ctx, dut, memory: bytearray) -> None:
@@ -103,33 +39,38 @@ async def serve_beats(ctx, dut, memory: bytearray) -> None:
                 answers.append(int.from_bytes(memory[beat.address :][:SIZE], "little"))
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_bursts_of_several_managers(count):
-    dut, memory = BurstServer(SIZE, 3, count, MEMORY_BYTES), bytearray(MEMORY_BYTES)
-    managers = [Manager(port, 4096 * n, 5 - n, n) for n, port in enumerate(dut.managers)]
-
-    async def bench(ctx):
-        for _ in range(20_000):
-            if all(manager.done for manager in managers):
-                return
-            await ctx.tick()
-        raise AssertionError("a manager hangs")
-
-    simulate(dut, bench, background=[partial(serve_beats, dut=dut, memory=memory), *(one.run for one in managers)])
-    for n, manager in enumerate(managers):
-        assert memory[4096 * n : 4096 * (n + 1)] == manager.memory != bytes(4096)
-
-
-def test_bursts_beyond_the_end_get_errors():
-    dut, memory = BurstServer(SIZE, 3, 1, MEMORY_BYTES), bytearray(MEMORY_BYTES)
-    manager = Manager(dut.managers[0], 0, 3, 1)
-
-    async def bench(ctx):
-        assert await manager._write_burst(ctx, MEMORY_BYTES, bytes(24), [255] * 3) == DECERR
-        assert (await manager._read_burst(ctx, MEMORY_BYTES + 4096, 3))[1] == {DECERR}
-        await manager.run(ctx)
-
-    simulate(dut, bench, background=[partial(serve_beats, dut=dut, memory=memory)])
+@pytest.mark.parametrize(("count", "stall"), [(1, 0), (3, 0.3)])
+def test_bursts_of_several_managers(count, stall):
+    """Each manager reads a page and writes another one; bursts beyond the end of memory get errors."""
+    dut, rng = BurstServer(SIZE, 3, count, MEMORY_BYTES), random.Random(count)
+    memory = bytearray(rng.randbytes(MEMORY_BYTES))
+    expected, ports, inputs, outputs = bytearray(memory), {}, {}, {}
+    for n, manager in enumerate(dut.managers):
+        identity, sent, received = {"id": 5 - n}, {"ar": [], "aw": [], "w": []}, {"r": [], "b": []}
+        for _ in range(20):
+            beats, exists = rng.randrange(1, 9), rng.random() < 0.8
+            first = 2 * PAGE_BYTES * n + SIZE * rng.randrange(PAGE_BYTES // SIZE - beats) + MEMORY_BYTES * (not exists)
+            response = identity | {"resp": 0 if exists else DECERR}
+            sent["ar"].append(identity | {"len": beats - 1, "addr": first})
+            sent["aw"].append(identity | {"len": beats - 1, "addr": first + PAGE_BYTES})
+            received["b"].append(response)
+            for beat in range(beats):
+                place, last = first + SIZE * beat, {"last": beat == beats - 1}
+                found = int.from_bytes(memory[place : place + SIZE], "little")
+                received["r"].append(response | last | {"data": found})
+                data, strobes = rng.randbytes(SIZE), rng.randrange(1 << SIZE)
+                sent["w"].append(last | {"data": int.from_bytes(data, "little"), "strb": strobes})
+                for byte in range(SIZE * exists):
+                    if strobes >> byte & 1:
+                        expected[place + PAGE_BYTES + byte] = data[byte]
+        for streams, side in ((inputs, sent), (outputs, received)):
+            for name, payloads in side.items():
+                ports[name, n] = channel = getattr(manager, name)
+                streams[name, n] = [channel.payload.shape().const(one).as_bits() for one in payloads]
+    counts = {name: len(payloads) for name, payloads in outputs.items()}
+    serve = partial(serve_beats, dut=dut, memory=memory)
+    played = play(dut, inputs, counts, ports=ports, stall=stall, others=[serve])
+    assert {name: played.payloads[name] for name in outputs} == outputs and memory == expected
 
 
 @pytest.mark.parametrize("stall", [0, 0.5])
