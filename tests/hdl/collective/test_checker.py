@@ -2,7 +2,6 @@ from itertools import combinations, product
 
 import pytest
 
-from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import CollectiveChecker
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa import collective as isa
@@ -162,15 +161,11 @@ def check(cores, pairs, rules=None):
     return assert_verdicts(CollectiveChecker(cores), [word for _, word in pairs], violations, rules, inputs)
 
 
-def pairs_of(rng, cores, count):
-    pairs = [near(rng, cores) for _ in range(count)]
-    noise = [random_bits(rng, isa.COLLECTIVE_BITS) >> 6 << 6 | 56 for _ in range(count // 10)]
-    return pairs + [(int(rng.integers(cores)), word) for word in noise]
-
-
 @pytest.mark.parametrize("cores", [4, CORES, 128])
 def test_verdicts_are_those_of_the_specification(cores, rng):
-    check(cores, pairs_of(rng, cores, 700), isa.COLLECTIVE_RULES)
+    pairs = [near(rng, cores) for _ in range(700)]
+    noise = [random_bits(rng, isa.COLLECTIVE_BITS) >> 6 << 6 | 56 for _ in range(70)]
+    check(cores, pairs + [(int(rng.integers(cores)), word) for word in noise], isa.COLLECTIVE_RULES)
 
 
 def test_one_bit_decides():
@@ -206,13 +201,6 @@ async def test_a_reset_at_any_time_restores_the_initial_state(ctx, dut, case):
         assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
     await flash(ctx, dut.i, word_of(fields_of(K.ALL_REDUCE, count=count)[1]))
     await ctx.tick().repeat(cycles)
-
-
-@pytest.mark.parametrize(("name", "value"), [("COLLECTIVE_ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
-def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
-    monkeypatch.setattr(unit, name, value)
-    with pytest.raises(AssertionError, match="verdicts are wrong"):
-        check(CORES, pairs_of(rng, CORES, 250))
 
 
 def test_every_field_of_jobs_of_all_kinds(rng):

@@ -45,18 +45,8 @@ NAMED = [[160559, 51063, 68725, 82662, 95703], [218821, 90651, 86876, 137723, 15
 """Checksum, per core, of the cores for which it waits: see `machine.Outcome.named`."""
 
 
-def test_cycles():
-    memories = np.random.default_rng(1).integers(0, 256, (CORES, HBM_BYTES), np.uint8)
-    outcomes = [run_collectives(programs_of(*COLLECTIVES.values()), memories, stall=stall) for stall in (0, 60)]
-    assert not any(outcome.errors for outcome in outcomes)
-    assert [outcome.retired for outcome in outcomes] == ENDS
-    assert [outcome.awake for outcome in outcomes] == AWAKE
-    assert [outcome.named for outcome in outcomes] == NAMED
-    assert [[counters["busy"] for counters in outcome.counters] for outcome in outcomes] == BUSY
-
-
-NAMED_SLOW = [57875, 29890, 4282, 36320, 4707]
 SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)
+NAMED_SLOW = [57875, 29890, 4282, 36320, 4707]
 NAMES = ("sent", "received", "wait_ready", "wait_credit", "wait_link", "wait_net", "wait_load", "wait_store")
 
 COUNTED = [
@@ -66,12 +56,21 @@ COUNTED = [
 """Sums over all cores of the counters of each channel: of all kinds with some stalls, and of a long one with many."""
 
 
-def test_counters():
+def counted(outcome, channel):
+    own = [counters[f"channel{channel}"] for counters in outcome.counters]
+    return {name: sum(one[name] for one in own) for name in own[0]}
+
+
+def test_cycles_and_counters():
     memories = np.random.default_rng(1).integers(0, 256, (CORES, HBM_BYTES), np.uint8)
-    for (collectives, stall), expected in zip(((COLLECTIVES.values(), 60), ([SLOW], 200)), COUNTED, strict=True):
-        outcome = run_collectives(programs_of(*collectives), memories, stall=stall)
-        counters = outcome.counters
-        assert stall != 200 or outcome.named == NAMED_SLOW
-        for channel, counted in enumerate(expected):
-            own = [counter[f"channel{channel}"] for counter in counters]
-            assert {name: sum(one[name] for one in own) for name in own[0]} == dict(zip(NAMES, counted, strict=True))
+    outcomes = [run_collectives(programs_of(*COLLECTIVES.values()), memories, stall=stall) for stall in (0, 60)]
+    assert not any(outcome.errors for outcome in outcomes)
+    assert [outcome.retired for outcome in outcomes] == ENDS
+    assert [outcome.awake for outcome in outcomes] == AWAKE
+    assert [outcome.named for outcome in outcomes] == NAMED
+    assert [[counters["busy"] for counters in outcome.counters] for outcome in outcomes] == BUSY
+    slow = run_collectives(programs_of(SLOW), memories, stall=200)
+    assert slow.named == NAMED_SLOW
+    for outcome, channels in zip((outcomes[1], slow), COUNTED, strict=True):
+        for channel, counts in enumerate(channels):
+            assert counted(outcome, channel) == dict(zip(NAMES, counts, strict=True))

@@ -2,16 +2,10 @@ import pytest
 
 from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
-from tests.hdl.collective.test_datapath_memory import BF16, FP32, INT32, TRIED, line, load, operation, store
-from tests.hdl.simulation import drive, flash, put, simulated, slow
+from tests.hdl.collective.test_datapath_memory import FP32, TRIED, line, operation
+from tests.hdl.simulation import drive, simulated, slow
 
 LINK_BYTES, HBM_BYTES = TRIED
-
-
-@pytest.mark.parametrize("transfer", [load, store])
-def test_lengths_with_all_bits_set(transfer):
-    lengths = [(252, FP32), (254, INT32), (255, FP32), (504, BF16), (511, BF16)]
-    transfer(*TRIED, [operation(length, dtype, 1024 * n) for n, (length, dtype) in enumerate(lengths)])
 
 
 @pytest.mark.parametrize("words", [255, *slow((1 << 18) + (1 << 16) - 1)])
@@ -50,20 +44,3 @@ async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
     last = (words - 1) // BURST_BEATS * BURST_BEATS
     assert bursts[-2:] == [(last * HBM_BYTES, words - last), (elsewhere, 1)]
     assert beats[-len(ends) :] == ends and ctx.get(dut.idle)
-
-
-@pytest.mark.parametrize("count", [257, *slow((1 << 18) + (1 << 15) - 9)])
-@simulated(lambda: CollectiveLoader(*TRIED))
-async def test_an_odd_number_of_zero_beats_ends_after_the_last(ctx, dut, count):
-    drive(ctx, dut.axi.ar, ready=1)
-    await put(ctx, dut.ops, operation(2 * count, FP32, 0, zero=1))
-    await put(ctx, dut.ops, operation(4, FP32, 0))
-    await flash(ctx, dut.axi.r, {"data": line(1) << 8 * LINK_BYTES | line(0)})
-    await ctx.tick().repeat(10)
-    drive(ctx, dut.beats, ready=1)
-    await ctx.tick().repeat(count - 50)
-    beats = []
-    for _ in range(60):
-        *_, valid_beat, beat = await ctx.tick().sample(dut.beats.valid, dut.beats.payload)
-        beats += [beat] if valid_beat else []
-    assert beats == [0] * 50 + [line(0), line(1)] and ctx.get(dut.idle)

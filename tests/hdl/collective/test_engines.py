@@ -67,11 +67,6 @@ def check(programs, memories, base=0, **options):
     return outcome
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind(kind, rng, memories):
-    check(random_programs(rng, 10, [kind]), memories, stall=20)
-
-
 @pytest.mark.parametrize(
     ("stall", "latency", "delay", "base"),
     [(0, 40, 10, (1 << 40) - HBM_BYTES), (0, 1, 0, 0x55_5554_0000), (100, 80, 3, 0xAA_AAA8_0000), (200, 20, 60, 0)],
@@ -122,16 +117,6 @@ def test_a_receiver_is_refused_by_its_sender(kind, memories):
     receiver = replace(receiver, count=132, dtype=T.INT32)
     outcome = run_collectives({3: [sender], 1: [receiver]}, memories)
     assert outcome.errors == [disagreement(1, 3, "dtype"), disagreement(3, 1, "dtype")]
-
-
-@pytest.mark.parametrize("bits", [(1, 12, 29), *slow(range(1, 30))], ids=["some", "all"])
-@pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
-def test_a_refusal_for_any_bit(kind, bits, memories):
-    sender, receiver = on_every_rank(all_reduce(APART, kind=kind, root=int(kind == K.SEND), count=1))
-    for bit in bits:
-        programs = {3: [sender], 1: [replace(receiver, count=1 ^ 1 << bit)]}
-        errors = run_collectives(programs, memories, limit=3000).errors
-        assert errors == [disagreement(1, 3, "count"), disagreement(3, 1, "count")]
 
 
 @pytest.mark.parametrize("ranks", [*slow(2, 3), 5])
@@ -210,14 +195,6 @@ def test_a_transfer_of_many_thousand_elements(memories):
     check(programs_of(all_reduce(kind=K.SEND, root=1, count=60_000, dtype=T.BF16, src=0, dst=64)), memories)
 
 
-def test_stochastic_rounding_of_many_seeds(rng, memories):
-    collectives = []
-    for src in range(0, 30 * 1024, 1024):
-        key = {"seed": int(rng.integers(1 << 32)), "stream": int(rng.integers(1 << 32))}
-        collectives.append(all_reduce(dtype=T.BF16, stochastic=True, src=src, dst=HBM_BYTES // 2 + src, **key))
-    check(programs_of(*collectives), memories)
-
-
 def hang(programs, memories):
     outcome = run_collectives(programs, memories, limit=3000)
     assert not outcome.errors
@@ -283,12 +260,3 @@ def test_a_sender_retires_after_the_token(network, memories):
     taken = np.cumsum([2 * (1 + (count > collective.GRANULE)) + 2 for count in counts]) + 1
     taken[-1] -= 1
     assert outcome.taken[0][1::2] == taken.tolist()
-
-
-@pytest.mark.parametrize("before", [1023, *slow(2047)])
-def test_an_error_has_the_number_of_retired_instructions(before, memories):
-    barrier, illegal = programs_of(all_reduce(kind=K.BARRIER)), programs_of(all_reduce(count=0))
-    programs = {core: barrier[core] * before + illegal[core] for core in (0, 1)}
-    outcome = run_collectives(programs, memories, latency=1, delay=0)
-    assert outcome.errors == [CollectiveFault(core, Rule.SHAPE, before, 0) for core in (0, 1)]
-    assert [len(retired) for retired in outcome.retired[:2]] == [before, before]
