@@ -21,7 +21,6 @@ def run_accesses(instructions: list[str], copies: int, **options):
 
 @pytest.mark.parametrize("stall", [0, 128])
 def test_loads(stall):
-    """The lockstep compares loads and stores, too; signs and byte order do not rely on the golden hart."""
     result = run_accesses([f"{load} x2, {offset}(x30)" for load in LOADS for offset in OFFSETS], 1, stall=stall)
     expected = [
         int.from_bytes(BEFORE[offset : offset + size], "little", signed=not load.endswith("u")) & 0xFFFF_FFFF

@@ -8,7 +8,7 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, UpdateOp, fields, registry
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
-__all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
+__all__ = ["OWN", "Item", "QueueModel", "beats", "whole"]
 
 OWN = -1
 """Source of a NOP's update; the source of any other update is the index of its lane."""
@@ -56,10 +56,6 @@ class Item:
         return None if self.is_nop else int(lanes > 1 and self.body & 3 == isa.LOAD_STATIONARY)
 
 
-def holds(item: Item, values) -> bool:
-    return all(values[semaphore] >= value for semaphore, value in item.waits)
-
-
 @dataclass
 class Lane:
     """Lane, an in-order stream of an engine: its issued records, their pending updates, and how many have finished."""
@@ -105,7 +101,8 @@ class QueueModel:
 
     @property
     def waiting(self) -> bool:
-        return bool(self.here) and not self.cleared and not self.bad and not holds(self.here[0], self.values)
+        short = self.here and any(self.values[semaphore] < value for semaphore, value in self.here[0].waits)
+        return bool(short) and not self.cleared and not self.bad
 
     @property
     def passing(self) -> bool:

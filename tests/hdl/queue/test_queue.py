@@ -172,7 +172,27 @@ PACES = {
 )
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
-    await compare(ctx, dut, kind, pace, rng)
+    engine, lanes, *_ = QUEUES[kind]
+    blocks, memory = random_blocks(rng, engine, 20)
+    driver = Driver(rng, ctx, dut, kind, blocks, memory, PACES[pace])
+    model, most = driver.model, 0
+    for _ in range(6000):
+        await driver.cycle()
+        most = max(most, model.in_flight)
+        if not driver.blocks and not model.busy:
+            break
+    for _ in range(2):
+        await driver.cycle()
+    assert not model.busy
+    addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
+    assert driver.issued == addresses and len(addresses) > 50
+    for lane in (None, *range(lanes)):
+        items = [memory[address] for address in addresses if memory[address].lane(lanes) == lane]
+        wanted = [update for item in items for update in item.changes]
+        source = OWN if lane is None else lane
+        assert [update for number, update in driver.updates if number == source] == wanted and wanted
+    assert model.counters["records"] == len(addresses)
+    assert most == IN_FLIGHT or pace != "slow engine"
 
 
 @pytest.mark.parametrize("kind", slow_if(lambda kind: kind in ("tensor", "dma"), QUEUES))
@@ -192,7 +212,6 @@ async def test_a_halt_and_a_reset_during_work(ctx, dut, reset, kind, rng):
         drive(ctx, dut, halt=0)
         drive(ctx, dut.blocks, valid=0)
     assert discarded > 10
-    await compare(ctx, dut, kind, "random", rng)
 
 
 @simulated(lambda: Queue(*QUEUES["tensor"]))
@@ -229,30 +248,6 @@ def test_latency_of_a_wait():
         assert ctx.get(queue.issue.valid)
 
     simulate(m, bench)
-
-
-async def compare(ctx, dut, kind, pace, rng):
-    engine, lanes, *_ = QUEUES[kind]
-    blocks, memory = random_blocks(rng, engine, 20)
-    driver = Driver(rng, ctx, dut, kind, blocks, memory, PACES[pace])
-    model, most = driver.model, 0
-    for _ in range(6000):
-        await driver.cycle()
-        most = max(most, model.in_flight)
-        if not driver.blocks and not model.busy:
-            break
-    for _ in range(2):
-        await driver.cycle()
-    assert not model.busy
-    addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
-    assert driver.issued == addresses and len(addresses) > 50
-    for lane in (None, *range(lanes)):
-        items = [memory[address] for address in addresses if memory[address].lane(lanes) == lane]
-        wanted = [update for item in items for update in item.changes]
-        source = OWN if lane is None else lane
-        assert [update for number, update in driver.updates if number == source] == wanted and wanted
-    assert model.counters["records"] == len(addresses)
-    assert most == IN_FLIGHT or pace != "slow engine"
 
 
 @pytest.mark.parametrize(("engine", "lanes"), [(Engine.VECTOR, 2), (Engine.TENSOR, 3), (Engine.DMA, 0)])
