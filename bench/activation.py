@@ -1,9 +1,7 @@
-"""Accuracy of the activation functions; `--exhaustive` takes about a minute per function."""
+"""Accuracy of the activation functions; as a program: write the table of docs/activation.md."""
 
-import sys
 from dataclasses import dataclass
 
-import click
 import numpy as np
 
 from neuroncore_rtl import ROOT
@@ -14,7 +12,7 @@ from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
 from neuroncore_rtl.tb.check.oracles.functions import ALPHA, reference
 
-__all__ = ["Measurement", "accuracy_table", "measure_accuracy", "print_accuracy", "sample"]
+__all__ = ["Measurement", "accuracy_table", "measure_accuracy", "sample"]
 
 PATH = ROOT / "docs" / "activation.md"
 BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
@@ -22,7 +20,6 @@ SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
 PROBE = np.float32(2.0**-130)  # a subnormal argument
-CHUNK = 1 << 20
 _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0, else NaN"}
 
 
@@ -131,35 +128,5 @@ def accuracy_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exhaustive() -> None:
-    for name in FUNCTIONS:
-        worst, wrong, steps = 0.0, 0, 0
-        for sign in (0, 1):
-            if name in _DOMAINS and sign:
-                continue
-            for first in range((127 - 24) << 23, (127 + 7) << 23, CHUNK):
-                words = np.arange(first, first + CHUNK, dtype=np.uint32) | np.uint32(sign << 31)
-                found = measure_accuracy(name, words.view(np.float32))
-                worst, wrong, steps = max(worst, found.ulp), wrong + found.wrong, steps + found.steps
-        click.echo(f"{name:12} {worst:.4f} ulp, {wrong} of {steps:,} steps against the function")
-
-
-@click.command()
-@click.option("--check", is_flag=True, help="Compare the table with the file instead of writing it.")
-@click.option("--exhaustive", is_flag=True, help="Print the errors over all FP32 numbers from 2**-24 to 2**7.")
-def print_accuracy(check: bool, exhaustive: bool) -> None:
-    """Measure the activation functions and write the table of docs/activation.md."""
-    if exhaustive:
-        _exhaustive()
-        return
-    text = PATH.read_text()
-    new = replace_between(text, BEGIN, END, accuracy_table())
-    if check:
-        state = "up to date" if new == text else "out of date: run python -m neuroncore_rtl.bench.activation"
-        click.echo(f"{PATH.name} is {state}")
-        sys.exit(new != text)
-    PATH.write_text(new)
-
-
 if __name__ == "__main__":
-    print_accuracy()
+    PATH.write_text(replace_between(PATH.read_text(), BEGIN, END, accuracy_table()))

@@ -4,10 +4,10 @@ import sys
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.shell import terminal
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.tb.check.oracles.compare import mismatches
 from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
 
@@ -25,32 +25,21 @@ def measure_softfloat(cases: int, seed: int) -> None:
     Each operation gets an equal share of the cases.
     """
     rng = np.random.default_rng(seed)
-    share = -(-cases // len(CAMPAIGN_OPERATIONS))
-    table = Table("operation", "cases", "mismatches", title=f"golden against SoftFloat, seed {seed}")
-    compared = wrong = 0
-    with Progress() as progress:
-        bar = progress.add_task("", total=share * len(CAMPAIGN_OPERATIONS))
+    share, rows = -(-cases // len(CAMPAIGN_OPERATIONS)), []
+    with progress(f"golden against SoftFloat: {cases:,} cases"):
         for name, operation in CAMPAIGN_OPERATIONS.items():
-            progress.update(bar, description=name)
             differing = 0
             for start in range(0, share, CHUNK):
-                n = min(CHUNK, share - start)
-                operands, ours, theirs = operation(rng, n)
+                operands, ours, theirs = operation(rng, min(CHUNK, share - start))
                 positions = mismatches(ours, theirs)
                 if len(positions) and not differing:
-                    first = positions[0]
-                    values = [f"{int(array[first]):x}" for array in (*operands, ours, theirs)]
-                    shown = f"{name}: {' '.join(values[:-2])}: ours {values[-2]}, SoftFloat {values[-1]}"
-                    progress.console.print(shown)
+                    values = " ".join(f"{int(array[positions[0]]):x}" for array in (*operands, ours, theirs))
+                    print(f"{name}: operands, golden and SoftFloat: {values}")
                 differing += len(positions)
-                progress.advance(bar, n)
-            table.add_row(name, f"{share:,}", f"{differing:,}")
-            compared += share
-            wrong += differing
-    table.add_section()
-    table.add_row("all", f"{compared:,}", f"{wrong:,}")
-    Console().print(table)
-    sys.exit(1 if wrong else 0)
+            rows.append({"operation": name, "cases": share, "mismatches": differing})
+    columns = "operation: {operation} | cases: {cases:,} | mismatches: {mismatches:,}"
+    terminal().print(table(f"golden against SoftFloat, seed {seed}", rows, columns))
+    sys.exit(any(row["mismatches"] for row in rows))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ duration is roughly proportional, such as the characters of a design's Verilog.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.files import write_text
 
 __all__ = ["Forecast", "estimate", "remark", "remember"]
 
@@ -49,11 +49,8 @@ def remember(activity: str, seconds: float, size: float = 1, file: Path | None =
         return
     known = _durations(file)
     known = {**known, activity: {**known.get(activity, {}), f"{size:g}": round(seconds, 1)}}
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps(known, indent=1) + "\n")
-        unfinished.replace(file)
+        write_text(file, json.dumps(known, indent=1) + "\n")
 
 
 class Forecast:

@@ -13,7 +13,6 @@ A file belongs to the `spec/` that wrote it. Records are decoded when they are r
 
 import hashlib
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.run.files import whole_file
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import format_named
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
@@ -89,14 +89,8 @@ def write_image(path: Path, image: Image, **values: Any) -> None:
         "waits": np.array([wait for entry in entries for wait in entry.waits], np.int64).reshape(-1, 2),
         "buffers": np.array([number for entry in entries for number in entry.buffers], np.int64),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def read_image(path: Path) -> tuple[Image, dict[str, Any]]:

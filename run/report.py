@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.estimates import estimate, remark, remember
+from neuroncore_rtl.run.files import write_text
 from neuroncore_rtl.run.monitor import Ongoing, watched
 from neuroncore_rtl.run.shell import terminal
 from neuroncore_rtl.run.wrong_tile import WrongTile
@@ -65,11 +65,7 @@ def align_rows(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def write_record(path: Path, record: object) -> Path:
     """Store a record as JSON, atomically; return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(record, indent=2) + "\n")
-    unfinished.replace(path)
-    return path
+    return write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 class Share(float):

@@ -9,6 +9,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from neuroncore_rtl.run.files import write_text
 from neuroncore_rtl.run.page.parts import PageParts
 from neuroncore_rtl.run.report import Report, recordings
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS
@@ -53,11 +54,7 @@ def write_page(
     # No text can end the script element that contains it.
     texts = {"title": escape(f"{report.test}: {data['verdict']}"), "data": json.dumps(data, separators=(",", ":"))}
     texts["data"] = texts["data"].replace("<", "\\u003c")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(re.sub("@@(title|data)@@", lambda found: texts[found[1]], _frame()), encoding="utf-8")
-    unfinished.replace(path)
-    return path
+    return write_text(path, re.sub("@@(title|data)@@", lambda found: texts[found[1]], _frame()))
 
 
 @cache

@@ -21,8 +21,9 @@ from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.files import write_text
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.run.sim.modules import ModuleStore, write
+from neuroncore_rtl.run.sim.modules import ModuleStore
 from neuroncore_rtl.run.sim.parcels import note
 from neuroncore_rtl.run.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
 from neuroncore_rtl.spec.config import Config
@@ -106,7 +107,7 @@ def elaborated(
         except KeyboardInterrupt:
             warnings.simplefilter("ignore", UnusedElaboratable)  # for the parts of this unfinished design
             raise
-    write(path, text)
+    write_text(path, text)
     return text
 
 

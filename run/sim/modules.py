@@ -7,7 +7,6 @@ has gates, and on the replacement of blocks only if it is one.
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.files import write_text
 
-__all__ = ["ModuleStore", "write"]
+__all__ = ["ModuleStore"]
 
 ALWAYS = ("hdl.verilog.conversion", "hdl.verilog.hierarchy", "hdl.verilog.text")
 """Modules that every text depends on."""
@@ -52,7 +52,7 @@ class ModuleStore:
     def put(self, module: str, build, text: str, replaced: bool = False) -> None:
         path = self._path(module, build, replaced)
         if path is not None:
-            write(path, text)
+            write_text(path, text)
 
     def _path(self, module: str, build, replaced: bool) -> Path | None:
         """Return a module's file; None if the builder and its arguments do not identify the text."""
@@ -65,14 +65,6 @@ class ModuleStore:
         variant = [gates, replaced, self.replacements if replaced else None]
         parts = [self.common, variant, made_by.__qualname__, values, [sources[path] for path in sorted(sources)]]
         return self.folder / f"{module}-{_hash(json.dumps(parts))}.v"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(path)
 
 
 @cache

@@ -8,14 +8,14 @@ import hashlib
 import json
 from pathlib import Path
 
-from neuroncore_rtl.run.sim.modules import write
+from neuroncore_rtl.run.files import write_text
 
 __all__ = ["intact", "seal", "seal_of"]
 
 
 def seal(file: Path) -> None:
     """Record size, time and hash of a finished file in `<file>.seal`."""
-    write(seal_of(file), json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
+    write_text(seal_of(file), json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
 
 
 def intact(file: Path) -> bool:

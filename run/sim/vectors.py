@@ -20,12 +20,12 @@ from filelock import FileLock
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.verilog.conversion import Irreplaceable
 from neuroncore_rtl.run import lanes
+from neuroncore_rtl.run.files import whole_file, write_text
 from neuroncore_rtl.run.lanes import wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.lanes.extraction import netlists
 from neuroncore_rtl.run.lanes.netlist import Unsupported
 from neuroncore_rtl.run.sim import clang
-from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.sim.seal import intact, seal
 
 __all__ = [
@@ -119,10 +119,10 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
     if not verilog.is_file():
         try:
             code = BlockCode(netlists(name, of, texts), name)
-            write(source, wrapper.source(code))
+            write_text(source, wrapper.source(code))
         except Unsupported as error:
             raise Irreplaceable(f"{name} is simulated module by module, not as vectors: {error}") from error
-        write(verilog, f"{MARK}{label}\n{THREADS_MARK}{code.threads}\n{wrapper.verilog(code)}")
+        write_text(verilog, f"{MARK}{label}\n{THREADS_MARK}{code.threads}\n{wrapper.verilog(code)}")
     return verilog.read_text()
 
 
@@ -225,9 +225,8 @@ def compile_library(label: str, of: str | None = None) -> Path:
     library.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(library.with_suffix(".lock")):
         if not intact(library):
-            unfinished = library.with_name(f".{label}.{os.getpid()}.so")
-            _compile(source_of(label), LEVELS[of], library.name, unfinished)
-            unfinished.replace(library)
+            with whole_file(library) as unfinished:
+                _compile(source_of(label), LEVELS[of], library.name, unfinished)
             seal(library)
     return library
 

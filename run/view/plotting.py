@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from neuroncore_rtl.run.files import whole_file, write_text
 from neuroncore_rtl.run.sim.packages import require_packages
 
 __all__ = ["new_figure", "write_parquet", "write_plot", "write_table"]
@@ -50,15 +51,13 @@ def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
 
     rows = _renamed(list(rows))
     columns = {name: _type([row.get(name) for row in rows]) for name in dict.fromkeys(n for row in rows for n in row)}
-    lines, unfinished = path.with_name(f".{path.name}.json"), path.with_name(f".{path.name}.unfinished")
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = write_text(path.with_name(f".{path.name}.json"), "".join(json.dumps(row) + "\n" for row in rows))
     try:
-        with duckdb.connect() as database:
+        with whole_file(path) as unfinished, duckdb.connect() as database:
             table = database.read_json(str(lines), columns=columns, format="newline_delimited")
             table.write_parquet(str(unfinished))
     finally:
         lines.unlink()
-    unfinished.replace(path)
     return path
 
 

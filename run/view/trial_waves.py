@@ -4,6 +4,7 @@ from pathlib import Path
 
 from vcd import VCDWriter
 
+from neuroncore_rtl.run.files import whole_file
 from neuroncore_rtl.run.harness.engines.tensor_trial import Trial
 from neuroncore_rtl.run.sim.clock import PERIOD_NS
 
@@ -12,7 +13,6 @@ __all__ = ["write_trial"]
 
 def write_trial(trial: Trial, path: Path) -> Path:
     """Write all signals of a run as VCD; return its path. Each cycle ends with a rising edge of the clock."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     valid, ready, busy = (trial.values[name] for name in ("psum__valid", "psum__ready", "busy"))
     length = len(busy)
     harness = {
@@ -26,8 +26,7 @@ def write_trial(trial: Trial, path: Path) -> Path:
     ]
     for name, place in trial.places.items():
         signals.append((("tensor", "engine", *place.units), place.name, place.bits, trial.values[name]))
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    with unfinished.open("w") as file, VCDWriter(file, timescale="1 ns") as writer:
+    with whole_file(path) as unfinished, unfinished.open("w") as file, VCDWriter(file, timescale="1 ns") as writer:
         clock = writer.register_var("tensor", "clk", "wire", size=1, init=0)
         variables = []
         for scope, name, bits, values in signals:
@@ -39,5 +38,4 @@ def write_trial(trial: Trial, path: Path) -> Path:
                 writer.change(variable, PERIOD_NS * cycle, values[cycle])
             writer.change(clock, PERIOD_NS * cycle + PERIOD_NS // 2, 0)
             writer.change(clock, PERIOD_NS * (cycle + 1), 1)
-    unfinished.replace(path)
     return path

@@ -16,8 +16,8 @@ from vcd.gtkw import GTKWSave, make_translation_filter
 from vcdvcd import VCDVCD
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.files import write_text
 from neuroncore_rtl.run.report import recordings
-from neuroncore_rtl.run.sim.modules import write
 from neuroncore_rtl.run.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
@@ -147,8 +147,7 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
                         form, filter = "hex" if trace.format in words else str(trace.format), words.get(trace.format)
                         signal = known[f"{top}.{trace.signal}"]
                         save.trace(signal, trace.alias, datafmt=form, translate_filter_file=filter)
-        write(path, stream.getvalue())
-    return path
+        return write_text(path, stream.getvalue())
 
 
 def _translations(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[Any, str]:
@@ -171,6 +170,6 @@ def _translations(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[Any, str]
             entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
         else:
             continue
-        write(path, make_translation_filter(entries, datafmt="hex", size=width))
+        write_text(path, make_translation_filter(entries, datafmt="hex", size=width))
         paths[form] = str(path.resolve())
     return paths
