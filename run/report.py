@@ -4,7 +4,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -56,11 +56,15 @@ def recording_in(folder: Path) -> AbstractContextManager[Path]:
     return set_within(_RECORDINGS, folder)
 
 
-def align_rows(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Return rows of a heading and a text as lines with the texts in one column."""
+def align_rows(rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return rows of texts as lines with columns, of which those numbered in `right` are right-aligned."""
     rows = list(rows)
-    width = max(len(heading) for heading, _ in rows)
-    return [f"{heading:{width}}  {text}" for heading, text in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        lines.append("  ".join(cell.rjust(width) if n in right else cell.ljust(width) for n, (cell, width) in cells))
+    return [line.rstrip() for line in lines]
 
 
 def write_record(path: Path, record: object) -> Path:
@@ -220,13 +224,9 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
     columns = list(dict.fromkeys(name for row in value.values() for name in row))
     cells = [[_readable(row[name]) if name in row else "" for name in columns] for row in value.values()]
     # Words are left-aligned, without a title; numbers are right-aligned.
-    words = {name for name, *column in zip(columns, *cells, strict=True) if not all(map(_NUMBER.fullmatch, column))}
-    titles = ["" if name in words else name.replace("_", " ") for name in columns]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-    for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):
-        texts = zip(columns, row, widths, strict=True)
-        padded = (cell.ljust(width) if column in words else cell.rjust(width) for column, cell, width in texts)
-        yield name, "  ".join(padded).rstrip()
+    numbers = {n for n, column in enumerate(zip(*cells, strict=True)) if all(map(_NUMBER.fullmatch, column))}
+    titles = [name.replace("_", " ") if n in numbers else "" for n, name in enumerate(columns)]
+    yield from zip((heading, *(f"  {name}" for name in value)), align_rows([titles, *cells], numbers), strict=True)
 
 
 def _readable(value: object) -> str:

@@ -95,13 +95,18 @@ class Result:
         return self.mismatches == 0 if self.compared else None
 
     @property
+    def _ran(self) -> Outcome | None:
+        """Outcome of the first image; None without RTL, and for a board, whose host reads less."""
+        return self.outcome.parts.get(0) if self.outcome else None
+
+    @property
     def rows(self) -> dict[str, object]:
         """Rows of a report about the result: activity of a lone core, recorded files, profile."""
         found = {}
         if self.prediction is not None:
             found = predicted_rows(self.prediction, self.job.config)
-        elif self.outcome is not None and self.outcome.parts:
-            found = summary(self.outcome.parts[0], self.job.config)
+        elif self._ran is not None:
+            found = summary(self._ran, self.job.config)
         return found | dict(self.files) | self.profile_rows
 
     @property
@@ -123,7 +128,7 @@ class Result:
     @cached_property
     def utilisation(self) -> dict[str, float]:
         """Busy share of the cycles, by engine; "dma" is the busiest DMA engine."""
-        busy = engine_busy_cycles(self.outcome.parts[0]) if self.outcome else {}
+        busy = engine_busy_cycles(self._ran) if self._ran else {}
         if self.prediction is not None:
             found = self.prediction.busy
             busy = {name: count for name, count in found.items() if not name.startswith("dma")}
@@ -135,7 +140,7 @@ class Result:
         """Cycles in which the engine of a queue received no record, by queue and cause."""
         if self.prediction is not None:
             return {queue: dict(own) for queue, own in self.prediction.waits.items() if any(own.values())}
-        queues = queue_cycles(self.outcome.parts[0], self.image.config) if self.outcome else {}
+        queues = queue_cycles(self._ran, self.image.config) if self._ran else {}
         return {queue: {c: n for c, n in own.items() if c != "executing"} for queue, own in queues.items()}
 
     @cached_property
@@ -144,8 +149,7 @@ class Result:
         return self._cycles_by_line(lambda source: source.user)
 
     def _cycles_by_line(self, line: Callable[[SourceLine], Line]) -> dict[Line, LineCycles]:
-        records = self.outcome.parts[0].events if self.outcome is not None and self.outcome.parts else ()
-        records = records if self.prediction is None else self.prediction.records
+        records = self.prediction.records if self.prediction else self._ran.events if self._ran else ()
         ran = ((self.image.entry(one.address), one.issued, one.retired) for one in records)
         return cycles_by_line(ran, self.cycles or 0, line)
 

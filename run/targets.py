@@ -91,6 +91,11 @@ class Rtl(Target):
         return Result(job=job, target=self.name, memories=memories, cycles=cycles, outcome=outcome, files=files)
 
 
+def _golden(job: Job, shown: str = "golden") -> Any:
+    with progress(shown, f"golden: {job.name}, {job.doing}", done=job.golden_done):
+        return job.golden()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Golden(Target):
     """The numpy model, without cycles, waveforms and profiles."""
@@ -104,8 +109,7 @@ class Golden(Target):
             raise UsageError(NO_PROFILE)
         if self.waves:
             raise UsageError("WAVES must be 0 for TARGET=golden, not 1")
-        with progress("golden", f"golden: {job.name}, {job.doing}", done=job.golden_done):
-            expected = job.golden()
+        expected = _golden(job)
         job.judge(expected)
         return Result(job=job, target=self.name, memories=expected.memories, expected=expected)
 
@@ -136,9 +140,7 @@ class ModelTarget(Target):
             raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
         (image,), expected = job.images, None
         if job.computes or image.flow is not None:
-            note = f"golden: {job.note}" if job.note else "golden"
-            with progress(note, f"golden: {job.name}, {job.doing}", done=job.golden_done):
-                expected = job.golden()
+            expected = _golden(job, f"golden: {job.note}" if job.note else "golden")
             job.judge(expected)
         options: dict[str, Any] = job.flow(expected.outcomes[0]) if expected else {}
         memory = timing.MemoryTiming(latency=self.latency, bandwidth=self.bandwidth)
@@ -229,8 +231,7 @@ def execute(job: Job, on: Target) -> Result:
     if on.profile:
         require_packages("plots")  # before a run that takes long
     if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
-        with progress("golden", f"golden: {job.name}, {job.doing}", done=job.golden_done):
-            expected = job.golden()
+        expected = _golden(job)
     result = on.execute(job)
     outcome, found = result.outcome, {}
     if expected is not None:

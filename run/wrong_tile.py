@@ -1,11 +1,14 @@
-"""The first tile of a matrix that differs from golden's, in decimal."""
+"""Differences of a matrix from golden's: their number, and the first wrong tile in decimal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["WrongTile", "first_wrong_tile"]
+__all__ = ["WrongTile", "count_differences", "first_wrong_tile"]
+
+SHOWN = 4
+"""Maximum number of different elements that are printed."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,23 @@ def first_wrong_tile(
 
     places = [(row + at, column + along) for at, along in np.argwhere(differs[tile]).tolist()]
     return WrongTile(name, row, column, texts(found), texts(expected), places)
+
+
+def count_differences(
+    found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str
+) -> tuple[int, WrongTile | None]:
+    """Return the number of elements in which a product differs from golden's, and the first wrong tile; print it.
+
+    Products are uint32 [M, N], words of FP32 or INT32, in tiles of `side`. `again` is the printed shell command that
+    repeats the run.
+    """
+    kind = np.int32 if integer else np.float32
+    tile = first_wrong_tile("C", found, expected, side, lambda words: words.view(kind))
+    if tile is None:
+        return 0, None
+    print(f"{tile} is the first tile that differs, in {len(tile.places):,} of {tile.count:,} elements:")
+    for place in tile.places[:SHOWN]:
+        told = [f"{words[place].view(kind)} ({words[place]:08x})" for words in (found, expected)]
+        print(f"  C[{place[0]}, {place[1]}]: RTL {told[0]}, golden {told[1]}")
+    print(f"to see it: {again}")
+    return int((found != expected).sum()), tile

@@ -13,11 +13,11 @@ from neuroncore_rtl.hdl.tensor.datapath import Datapath
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
-from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, run_tool
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
 from neuroncore_rtl.run.sim.simulation import Design
 from neuroncore_rtl.run.targets import Rtl
+from neuroncore_rtl.run.wrong_tile import count_differences
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_matrix

@@ -4,12 +4,13 @@ import io
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.report import set_within
 
 __all__ = ["missing", "note", "noted", "pack_parcel", "unpack_parcel"]
 
@@ -26,15 +27,9 @@ def note(*paths: Path) -> None:
         found.update(path.relative_to(SIM_BUILD).as_posix() for path in paths if path.is_relative_to(SIM_BUILD))
 
 
-@contextmanager
-def noted() -> Iterator[set[str]]:
-    """Yield a set, to which `note` adds names relative to `sim_build/` in this context."""
-    found: set[str] = set()
-    token = _NOTED.set(found)
-    try:
-        yield found
-    finally:
-        _NOTED.reset(token)
+def noted() -> AbstractContextManager[set[str]]:
+    """Enter a set, to which `note` adds names relative to `sim_build/` in this context."""
+    return set_within(_NOTED, set[str]())
 
 
 def missing(names: Iterable[str]) -> list[str]:

@@ -15,13 +15,13 @@ import numpy as np
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.harness.engines.tensor_trial import Trial, try_engine
 from neuroncore_rtl.run.report import Report, progress, recordings
 from neuroncore_rtl.run.settings import Settings, UsageError, refusals
 from neuroncore_rtl.run.shell import display_path
 from neuroncore_rtl.run.view.array_motion import SECONDS, Motion, array_signals, check_array, draw_motion, read_motion
-from neuroncore_rtl.run.view.raster import svg_to_png, write_gif
+from neuroncore_rtl.run.view.plotting import svg_to_png, write_gif
+from neuroncore_rtl.run.wrong_tile import count_differences
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8, Format, format_named
 from neuroncore_rtl.tb.cli.matrices import encode_matrix, read_matrix

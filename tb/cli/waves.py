@@ -11,7 +11,6 @@ from neuroncore_rtl.run.settings import Command, UsageError
 from neuroncore_rtl.run.shell import display_path, terminal
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.run.view.array_motion import is_shown
-from neuroncore_rtl.run.view.trial_waves import write_trial
 from neuroncore_rtl.run.view.waves import latest, waveform, write_save_file
 from neuroncore_rtl.spec.formats import format_named
 from neuroncore_rtl.tb.cli.array_picture import operands, try_product
@@ -35,7 +34,7 @@ def record_waves(test: Command, assignments: Sequence[str]) -> Path:
             fmt = format_named(settings.dtype)
             a, b = (encode_matrix(matrix, fmt, name) for matrix, name in zip(operands(settings), "AB", strict=True))
             with progress("recording every signal of the tensor engine"):
-                path = write_trial(try_product(a, b, fmt, settings.config)[1], waveform(test.name))
+                path = try_product(a, b, fmt, settings.config)[1].write(waveform(test.name))
             write_save_file(path)
             return path
     words = [*assignments, *_quick(test, given)]

@@ -9,29 +9,16 @@ import serial
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.spec import host_link
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.host_link import (
-    CHECK_BYTES,
-    CONSOLE_BYTES,
-    CONTROL_RESET,
-    CONTROL_START,
-    FRAME_HEADER_BYTES,
-    HEADER,
-    IDENTITY_WORD,
-    PAYLOAD_BYTES,
-    SYNC,
-    Answer,
-    BoardRegister,
-    BoardStatus,
-    LinkCommand,
-)
+from neuroncore_rtl.spec.host_link import Answer, BoardRegister, BoardStatus, LinkCommand
 from neuroncore_rtl.spec.isa import cause_name
 
 __all__ = ["BOARD_MEMORY_BYTES", "FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
 
 BOARD_MEMORY_BYTES = 32 << 20
 
-FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
+FRAME_BYTES = host_link.FRAME_HEADER_BYTES + host_link.CHECK_BYTES
 """Bytes of a frame without a payload."""
 
 ATTEMPTS = 5
@@ -85,9 +72,9 @@ class SerialLine:
 
 def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = b"") -> bytes:
     """Return the bytes of a frame for the link to the board."""
-    fields = {"sync": SYNC, "code": code, "tag": tag, "length": length, "address": address}
-    body = b"".join(fields[name].to_bytes(size, "little") for name, size in HEADER) + payload
-    return body + zlib.crc32(body).to_bytes(CHECK_BYTES, "little")
+    fields = {"sync": host_link.SYNC, "code": code, "tag": tag, "length": length, "address": address}
+    body = b"".join(fields[name].to_bytes(size, "little") for name, size in host_link.HEADER) + payload
+    return body + zlib.crc32(body).to_bytes(host_link.CHECK_BYTES, "little")
 
 
 class HostPort:
@@ -119,8 +106,8 @@ class HostPort:
 
     def check_machine(self, config: Config | None) -> None:
         """Wait until the board's memory is ready; LinkError if the board's core has other parameters than `config`."""
-        if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
-            raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
+        if (identity := self.read_register(BoardRegister.IDENTITY)) != host_link.IDENTITY_WORD:
+            raise LinkError(f"IDENTITY must be {host_link.IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)
         found = {"hbm_bytes": machine & 0xFF, "rows": machine >> 8 & 0xFFF, "columns": machine >> 20}
         if config is not None and (wanted := {name: getattr(config, name) for name in found}) != found:
@@ -131,19 +118,19 @@ class HostPort:
 
     def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
         """Load an image, start the core, return the outcome after at most `limit` cycles."""
-        self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
+        self.write_register(BoardRegister.CONTROL, host_link.CONTROL_RESET)
         self.write_register(BoardRegister.CONTROL, 0)
         self.check_machine(image.config)
         self.write(image.base, image.data)
         self.write_register(BoardRegister.BOOT_ADDRESS, image.base)
-        self.write_register(BoardRegister.CONTROL, CONTROL_START)
+        self.write_register(BoardRegister.CONTROL, host_link.CONTROL_START)
         over = BoardStatus.DONE | BoardStatus.ERROR
         while not (status := self.read_register(BoardRegister.STATUS)) & over:
             if self.read_register(BoardRegister.CYCLES) > limit:
                 break
         while status & BoardStatus.DONE and not status & BoardStatus.QUIET:  # its writes may be in flight
             status = self.read_register(BoardRegister.STATUS)
-        printed = min(self.read_register(BoardRegister.CONSOLE_COUNT), CONSOLE_BYTES)
+        printed = min(self.read_register(BoardRegister.CONSOLE_COUNT), host_link.CONSOLE_BYTES)
         console = bytes(self.read_register(BoardRegister.CONSOLE + 4 * at) & 0xFF for at in range(printed))
         ending = Ending.ERROR if status & BoardStatus.ERROR else Ending.FINISHED if status & over else Ending.LIMIT
         return Outcome(
@@ -170,7 +157,7 @@ class HostPort:
                 self.repeated += 1
                 self._transport.drain()
             found = self._transport.exchange(asked, FRAME_BYTES + returns)
-            body, check = found[:-CHECK_BYTES], found[-CHECK_BYTES:]
+            body, check = found[: -host_link.CHECK_BYTES], found[-host_link.CHECK_BYTES :]
             if len(found) < FRAME_BYTES or zlib.crc32(body) != int.from_bytes(check, "little"):
                 problem = f"no valid answer, but {len(found)} bytes"
                 continue
@@ -183,7 +170,7 @@ class HostPort:
                 raise LinkError(f"the board answered {_name(code)} to {command.name} at {place}")
             if len(found) != FRAME_BYTES + returns:
                 raise LinkError(f"{command.name} at {place} must bring {returns} bytes, not {len(found) - FRAME_BYTES}")
-            return body[FRAME_HEADER_BYTES:]
+            return body[host_link.FRAME_HEADER_BYTES :]
         place = _place(command, address)
         raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last time with {problem}")
 
@@ -200,5 +187,5 @@ def _place(command: LinkCommand, address: int) -> str:
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
     """Split a range of memory at the multiples of the longest payload; return (address, length) of each part."""
     end = address + length
-    borders = range((address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES, end, PAYLOAD_BYTES)
+    borders = range((address // host_link.PAYLOAD_BYTES + 1) * host_link.PAYLOAD_BYTES, end, host_link.PAYLOAD_BYTES)
     return [(first, after - first) for first, after in pairwise([address, *borders, end]) if first < after]

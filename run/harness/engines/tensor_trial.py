@@ -6,16 +6,20 @@ The testbench is the harness `run/harness/engines/tensor.v` without pauses, so i
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from amaranth import Format, Signal, Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
+from vcd import VCDWriter
 
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.run.files import whole_file
 from neuroncore_rtl.run.harness.engines.tensor import TensorProgram, check_steps
+from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import Config
 
@@ -41,6 +45,37 @@ class Trial:
     cycles: int
     values: Mapping[str, list[int]]
     places: Mapping[str, "Place"]
+
+    def write(self, path: Path) -> Path:
+        """Write all signals as VCD, with the names of the harness; return the path.
+
+        Each cycle ends with a rising edge of the clock.
+        """
+        valid, ready, busy = (self.values[name] for name in ("psum__valid", "psum__ready", "busy"))
+        length = len(busy)
+        harness = {
+            "rst": (1, [0] * length),
+            "valid": (1, self.values["instructions__valid"]),
+            "drain_go": (1, [a & b for a, b in zip(valid, ready, strict=True)]),
+            "cycles": (48, [min(cycle, self.cycles) for cycle in range(length)]),
+        }
+        inside = [(("engine", *at.units), at.name, at.bits, self.values[name]) for name, at in self.places.items()]
+        signals = [*(((), name, bits, values) for name, (bits, values) in harness.items()), *inside]
+        with whole_file(path) as unfinished, unfinished.open("w") as file, VCDWriter(file, timescale="1 ns") as writer:
+            clock = writer.register_var("tensor", "clk", "wire", size=1, init=0)
+            variables = []
+            for units, name, bits, values in signals:
+                shown = f"\\{name}" if "." in name or "[" in name else name
+                shown += f" [{bits - 1}:0]" if bits > 1 else ""
+                variables.append(
+                    (writer.register_var(("tensor", *units), shown, "wire", size=bits, init=values[0]), values)
+                )
+            for cycle in range(length):
+                for variable, values in variables:
+                    writer.change(variable, PERIOD_NS * cycle, values[cycle])
+                writer.change(clock, PERIOD_NS * cycle + PERIOD_NS // 2, 0)
+                writer.change(clock, PERIOD_NS * (cycle + 1), 1)
+        return path
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Files of a profile: tables, timeline for Perfetto, pictures of timeline and roofline."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from neuroncore_rtl.kernels.text.assembly import record_text
-from neuroncore_rtl.run.report import write_record
+from neuroncore_rtl.run.report import align_rows, write_record
 from neuroncore_rtl.run.view.plotting import new_figure, write_plot, write_table
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
@@ -63,22 +62,13 @@ def _lines(run: ProfiledRun) -> list[dict[str, object]]:
 
 def listing(run: ProfiledRun) -> str:
     """Return the table of a run's records."""
-    rows = [("queue", "fetched", "issued", "retired", "record"), *_listing_rows(run)]
-    first, *others = (max(len(row[column]) for row in rows) for column in range(4))
-    text = ""
-    for queue, *cycles, record in rows:
-        cells = (cell.rjust(width) for cell, width in zip(cycles, others, strict=True))
-        text += "  ".join([queue.ljust(first), *cells, record]) + "\n"
-    return text
-
-
-def _listing_rows(run: ProfiledRun) -> Iterator[tuple[str, ...]]:
-    names = Names(run.space)
+    rows, names = [("queue", "fetched", "issued", "retired", "record")], Names(run.space)
     for ran in run.records:
         cycles = ("-" if cycle is None else f"{cycle:,}" for cycle in (ran.fetched, ran.issued, ran.retired))
         tensors = " ".join(f"{name}={tensor}" for name, tensor in names.of(ran).items())
         remark = f"  # {tensors}{', ' if tensors else ''}{ran.entry.source}"
-        yield run.queue_name(ran.queue), *cycles, f"{record_text(ran.record)}{remark}"
+        rows.append((run.queue_name(ran.queue), *cycles, f"{record_text(ran.record)}{remark}"))
+    return "".join(f"{line}\n" for line in align_rows(rows, right=(1, 2, 3)))
 
 
 def _style(axes, title: str, run: ProfiledRun) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
 from neuroncore_rtl.run.settings import Settings, check_room, core_options, dtype_option, integer, refusals
+from neuroncore_rtl.run.wrong_tile import count_differences
 from neuroncore_rtl.spec.formats import INT8, MATMUL_FORMATS, format_named
 from neuroncore_rtl.tb.tests.kernels import products
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario

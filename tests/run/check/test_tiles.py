@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.check.tiles import SHOWN, count_differences
+from neuroncore_rtl.run.wrong_tile import SHOWN, count_differences
 
 
 def words(*values):
