@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from amaranth.lib import wiring
 
+from neuroncore_rtl.run.fpga.paths import arrivals, start_of
 from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, elaborate_unit, synthesise
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
@@ -103,32 +104,24 @@ def deepest(netlist: Netlist) -> dict[str, Any]:
     without a name in the source.
     """
     cells = netlist.module["cells"]
-    drivers: dict[Any, Any] = {
-        bit: name for name, cell in cells.items() if _is_logic(cell) for _, bit in _bits(cell, "output")
-    }
-    depth: dict[Any, int] = {}
-    before: dict[str, int | None] = {}
-    for name in _in_order(cells, drivers):
-        depth[name], before[name] = 0, None
-        for port, bit in _bits(cells[name], "input"):
-            driver = drivers.get(bit)
-            levels = depth.get(driver, 0)  # 0 for a cell of a loop
-            levels += not (driver is not None and port == "CI" and cells[driver]["type"].startswith("CARRY"))
-            if levels > depth[name]:
-                depth[name], before[name] = levels, bit
+    logic = [cell for cell in cells.values() if _is_logic(cell)]
+    drivers = {bit: cell for cell in logic for _, bit in _bits(cell, "output")}
+    carries = {bit for bit, cell in drivers.items() if cell["type"].startswith("CARRY")}
+    depth, before = arrivals(
+        (bit, reached, not (port == "CI" and bit in carries))
+        for cell in logic
+        for port, bit in _bits(cell, "input")
+        for _, reached in _bits(cell, "output")
+    )
     if not depth:
         return {"levels": 0, "start": None, "end": None}
     last = max(depth, key=depth.__getitem__)
-    start, name = None, last
-    while name is not None:
-        start = before[name]
-        name = drivers.get(start)
-    reached = {bit for _, bit in _bits(cells[last], "output")}
+    reached = {bit for _, bit in _bits(drivers[last], "output")}
     ends = (cell for cell in cells.values() if not _is_logic(cell) and reached & set(cell["connections"].get("D", [])))
     registers = (cell["connections"]["Q"][0] for cell in ends if "Q" in cell["connections"])
     names = cast(Mapping[Any, Any], netlist.signals)
     end = next((bit for bit in (*registers, *reached) if bit in names), None)
-    return {"levels": depth[last], "start": names.get(start), "end": names.get(end)}
+    return {"levels": int(depth[last]), "start": names.get(start_of(last, before, {})), "end": names.get(end)}
 
 
 def _is_logic(cell: Mapping) -> bool:
@@ -142,22 +135,3 @@ def _bits(cell: Mapping, direction: str) -> Iterator[tuple[str, int]]:
     for port, bits in cell["connections"].items():
         if cell["port_directions"][port] == direction:
             yield from ((port, bit) for bit in bits if isinstance(bit, int))
-
-
-def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
-    """Yield the names of combinational cells, each after the cells that drive its inputs."""
-    seen: set[str] = set()
-    for root in dict.fromkeys(drivers.values()):
-        todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []
-        seen.add(root)
-        while todo:
-            name, bits = todo[-1]
-            for _, bit in bits:
-                driver = drivers.get(bit)
-                if driver is not None and driver not in seen:
-                    seen.add(driver)
-                    todo.append((driver, iter(_bits(cells[driver], "input"))))
-                    break
-            else:
-                yield name
-                todo.pop()

@@ -7,9 +7,9 @@ nextpnr's hours, and is within about a tenth of its result.
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from rich.markup import escape
@@ -18,7 +18,7 @@ from rich.table import Table
 from neuroncore_rtl.run.fpga.synthesis import Netlist, named_by_source, project_source
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["estimate_paths", "estimate_table"]
+__all__ = ["Arc", "arrivals", "estimate_paths", "estimate_table", "start_of"]
 
 WIRE = 1.1
 """ns of a wire through the fabric. For a core that fills nine tenths of an LFE5U-85F the estimate is then 64 ns;
@@ -39,7 +39,7 @@ MOST_PATHS, MOST_PARTS, MOST_NAMES = 12, 3, 6
 
 _Signal = tuple[str, str | None]
 
-_Arc = tuple[int, int, float]
+Arc = tuple[int, int, float]
 """Combinational arc: the net at an input of a cell, the net at an output, and the delay between them in ns."""
 
 
@@ -68,12 +68,12 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
         `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.
     """
     cells, names = _flatten(netlist)
-    arrival, before = _arrivals(cells)
+    arrival, before = arrivals(chain.from_iterable(map(_arcs, cells)), chain.from_iterable(map(_begins, cells)))
     slowest: dict[int, tuple[float, int, _Cell]] = {}
     starts: dict[int, int] = {}
     for cell in cells:
         for net in _ends(cell):
-            start = _start(net, before, starts)
+            start = start_of(net, before, starts)
             if arrival.get(net, 0.0) > slowest.get(start, (0.0,))[0]:
                 slowest[start] = arrival[net], net, cell
     rows: dict[str, dict[str, object]] = {}
@@ -143,7 +143,7 @@ def _flatten(netlist: Netlist) -> tuple[list[_Cell], dict[int, _Signal]]:
     return cells, names
 
 
-def _arcs(cell: _Cell) -> Iterator[_Arc]:
+def _arcs(cell: _Cell) -> Iterator[Arc]:
     """Yield the combinational arcs of a cell; a delay includes the wire to the cell's input."""
     match cell.type:
         case "LUT4":
@@ -166,7 +166,7 @@ def _arcs(cell: _Cell) -> Iterator[_Arc]:
             yield from _product(cell.of("RAD"), cell.of("DO"), LUT + WIRE)
 
 
-def _product(sources, targets, ns: float) -> Iterator[_Arc]:
+def _product(sources, targets, ns: float) -> Iterator[Arc]:
     targets = list(targets)
     return ((source, target, ns) for source in sources for target in targets)
 
@@ -188,16 +188,17 @@ def _ends(cell: _Cell) -> Iterator[int]:
         yield from cell.of("DI", "WAD", "WRE")
 
 
-def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
-    """Return the arrival time of each net in ns, and the net before it on the slowest path to it."""
+def arrivals(arcs: Iterable[Arc], begins: Iterable[tuple[int, float]] = ()) -> tuple[dict[int, float], dict[int, int]]:
+    """Return the arrival time of each net, and the net before it on the slowest path to it; a loop is not followed.
+
+    Paths begin at the time 0, or as `begins` has it for a net.
+    """
     onward: dict[int, list[tuple[int, float]]] = {}
     waits: dict[int, int] = {}
-    arrival: dict[int, float] = {}
-    for cell in cells:
-        arrival |= _begins(cell)
-        for source, target, ns in _arcs(cell):
-            onward.setdefault(source, []).append((target, ns))
-            waits[target] = waits.get(target, 0) + 1
+    arrival = dict(begins)
+    for source, target, ns in arcs:
+        onward.setdefault(source, []).append((target, ns))
+        waits[target] = waits.get(target, 0) + 1
     before: dict[int, int] = {}
     ready = deque(net for net in onward if net not in waits)
     while ready:
@@ -211,7 +212,7 @@ def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
     return arrival, before
 
 
-def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
+def start_of(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
     """Return the first net of the slowest path to a net; `starts` caches the results of earlier calls."""
     way = []
     while net not in starts and net in before:

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import set_within
 
 __all__ = ["missing", "note", "noted", "pack_parcel", "unpack_parcel"]
 
-_NOTED: ContextVar[set[str] | None] = ContextVar("noted", default=None)
+_NOTED: ContextVar[Any] = ContextVar("noted", default=None)
 
 _INTERMEDIATE = ("objects",)
 """Folders of a build that runs do not need."""

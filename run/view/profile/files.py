@@ -62,7 +62,8 @@ def _lines(run: ProfiledRun) -> list[dict[str, object]]:
 
 def listing(run: ProfiledRun) -> str:
     """Return the table of a run's records."""
-    rows, names = [("queue", "fetched", "issued", "retired", "record")], Names(run.space)
+    rows: list[tuple[str, ...]] = [("queue", "fetched", "issued", "retired", "record")]
+    names = Names(run.space)
     for ran in run.records:
         cycles = ("-" if cycle is None else f"{cycle:,}" for cycle in (ran.fetched, ran.issued, ran.retired))
         tensors = " ".join(f"{name}={tensor}" for name, tensor in names.of(ran).items())
