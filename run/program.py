@@ -143,7 +143,7 @@ def run(
         )  # fmt: skip
         result = replace(result, files={**result.files, "report": display_path(write_page(report, parts))})
     if result.failures:
-        fault = result.outcome.parts[0].error if result.outcome else None
+        fault = next((part.error for part in result.outcome.parts.values()), None) if result.outcome else None
         raise ProgramFailed("\n".join(result.failures), row_beyond(fault, result.job.memories[0], config))
     return replace(result, program=made)
 

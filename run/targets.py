@@ -15,7 +15,7 @@ from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job, record_count
-from neuroncore_rtl.run.page.parts import note_result
+from neuroncore_rtl.run.page.parts import note_result, runs_of
 from neuroncore_rtl.run.report import progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
@@ -26,7 +26,6 @@ from neuroncore_rtl.run.sim.vectors import lanes_choice, use_vectors
 from neuroncore_rtl.run.view.link_picture import draw_links
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.files import write_profile
-from neuroncore_rtl.run.view.profile.run import modelled_run, simulated_run
 from neuroncore_rtl.run.view.timeline import write_timeline
 from neuroncore_rtl.run.view.waves import waveform, write_save_file
 from neuroncore_rtl.spec.config import Config
@@ -249,7 +248,7 @@ def execute(job: Job, on: Target) -> Result:
         found["files"] = _pictures(job, result, found.get("links", {})) | dict(result.files)
     bandwidth = getattr(on, "bandwidth", job.bandwidth)
     if on.profile and isinstance(job, ImageJob):
-        found["profiled"], found["profile"] = _profile(job, result, bandwidth)
+        found["profiled"], found["profile"] = _profile(result, bandwidth)
     result = replace(result, **found)
     note_result(result, bandwidth)
     return result
@@ -281,13 +280,8 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
     return files
 
 
-def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    (image,) = job.images
-    if result.prediction is not None:
-        run = modelled_run(str(job.name), image, result.prediction)
-    else:
-        assert result.outcome is not None
-        run = simulated_run(str(job.name), image, result.outcome.parts[0])
+def _profile(result: Result, bandwidth: int) -> tuple[Figures, Path]:
+    ((name, run, _),) = runs_of(result)
     with progress("writing the profile"):
-        folder = (recordings() / "profiles" / run.name).absolute()
-        return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder
+        folder = (recordings() / "profiles" / name).absolute()
+        return write_profile(folder, run, hbm_width(run.config, bandwidth)), folder

@@ -14,7 +14,7 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
+__all__ = ["LISTED", "explain_fault", "image_failures", "program_failures", "row_beyond"]
 
 LISTED = 5
 """Maximum number of differences, of races, or of unwritten reads that a report lists."""
@@ -29,10 +29,7 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
     if run.error != error:
         wanted, found = ("none" if one is None else explain_fault(one, memory, config) for one in (error, run.error))
         yield f"the core's error must be {wanted}, not {found}"
-    if run.exit_code != expected.exit_code:
-        yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
-    if run.console != (printed := expected.console.decode("latin-1")):
-        yield f"the program must print {printed!r}, not {run.console!r}"
+    yield from program_failures(run, expected)
     if error is None:
         if sorted((event.queue, event.address) for event in run.events) != sorted(expected.records):
             yield f"as many records must be executed as on golden, {len(expected.records)}, not {len(run.events)}"
@@ -43,6 +40,14 @@ def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, conf
     yield from (f"race: {race}" for race in races[:LISTED])
     if len(races) > LISTED:
         yield f"and {len(races) - LISTED} more races"
+
+
+def program_failures(run: Outcome, expected: CoreOutcome, most: int | None = None) -> Iterator[str]:
+    """Yield the differences of the exit code, and of the first `most` bytes of the console."""
+    if run.exit_code != expected.exit_code:
+        yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
+    if run.console != (printed := expected.console[:most].decode("latin-1")):
+        yield f"the program must print {printed!r}, not {run.console!r}"
 
 
 def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:

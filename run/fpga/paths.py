@@ -15,7 +15,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from neuroncore_rtl.run.fpga.synthesis import Netlist, named_by_source, project_source
+from neuroncore_rtl.run.fpga.synthesis import Netlist, named_bits
 from neuroncore_rtl.run.tables import table
 
 __all__ = ["Arc", "arrivals", "estimate_paths", "estimate_table", "start_of"]
@@ -119,16 +119,11 @@ def _flatten(netlist: Netlist) -> tuple[list[_Cell], dict[int, _Signal]]:
 
     def add(module: Mapping, path: str, bound: dict[int, int]) -> None:
         nets = defaultdict(numbers.__next__, bound)
-        for name, named in module["netnames"].items():
-            if not named_by_source(name, named):
-                continue
-            place = project_source(named["attributes"].get("src", ""))
-            for index, bit in enumerate(named["bits"]):
-                if isinstance(bit, int):
-                    full, net = f"{path}{name}[{index}]", nets[bit]
-                    # The shortest name is nearest to the top.
-                    if net not in names or len(full) < len(names[net][0]):
-                        names[net] = full, place
+        for bit, name, index, place in named_bits(module):
+            full = f"{path}{name}[{index}]"
+            # The shortest name is nearest to the top.
+            if isinstance(bit, int) and (nets[bit] not in names or len(full) < len(names[nets[bit]][0])):
+                names[nets[bit]] = full, place
         for name, cell in module["cells"].items():
             bits = {port: [nets[bit] for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
             inner = modules.get(cell["type"], {"cells": {}})

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from amaranth.lib import wiring
 from filelock import FileLock
@@ -27,7 +28,7 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "elaborate_unit", "named_by_source", "project_source",
+    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "elaborate_unit", "named_bits", "project_source",
     "run_tool", "synthesise", "versions", "without_brackets",
 ]  # fmt: skip
 
@@ -142,20 +143,23 @@ class Netlist:
     def signals(self) -> dict[int, tuple[str, str | None]]:
         """Name, and source file with line, of each net bit that has a name in the source."""
         named: dict[int, tuple[str, str | None]] = {}
-        for name, net in self.module["netnames"].items():
-            if not named_by_source(name, net):
-                continue
-            source = project_source(net["attributes"].get("src", ""))
-            for index, bit in enumerate(net["bits"]):
-                best = named.get(bit)
-                # The shortest name is nearest to the top.
-                if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
-                    named[bit] = f"{name}[{index}]" if len(net["bits"]) > 1 else name, source
+        for bit, name, index, source in named_bits(self.module):
+            best = named.get(bit)
+            # The shortest name is nearest to the top.
+            if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
+                named[bit] = f"{name}[{index}]" if len(self.module["netnames"][name]["bits"]) > 1 else name, source
         return named
 
 
-def named_by_source(name: str, net: Mapping) -> bool:
-    """Return whether a net's name is from the source, not from a cell."""
+def named_bits(module: Mapping[str, Mapping]) -> Iterator[tuple[Any, str, int, str | None]]:
+    """Yield each bit of the nets that have a name in the source: bit, name, index, and source file with line."""
+    for name, net in module["netnames"].items():
+        if _named_by_source(name, net):
+            source = project_source(net["attributes"].get("src", ""))
+            yield from ((bit, name, index, source) for index, bit in enumerate(net["bits"]))
+
+
+def _named_by_source(name: str, net: Mapping) -> bool:
     of_cell = re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name)
     of_memory = re.search(r"\.\d+_[A-Z]+\d*(_\d+)?$", name)
     return not (net["hide_name"] or of_cell or of_memory)

@@ -86,13 +86,9 @@ class PlayedUnit(Playable):
         self.unit, self.inputs, self.late, self.output = unit, inputs, late or {}, output
         layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
         self.iterative = hasattr(unit, "INTERVAL")
-        if self.iterative and interval is None:
-            super().__init__(layout, unit.LATENCY, unit.INTERVAL)
-        elif self.iterative:
-            assert latency is not None and interval is not None
-            super().__init__(layout, latency, interval)
-        else:
-            super().__init__(layout, unit.latency if latency is None else latency)
+        if latency is None:
+            latency = int(unit.LATENCY if self.iterative else unit.latency)
+        super().__init__(layout, latency, interval or getattr(unit, "INTERVAL", 1))
 
     def elaborate(self, platform):
         m = Module()

@@ -8,11 +8,11 @@ from typing import Protocol
 import serial
 
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.harness.cores import CoreFault
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec import host_link
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_link import Answer, BoardRegister, BoardStatus, LinkCommand
-from neuroncore_rtl.spec.isa import cause_name
 
 __all__ = ["BOARD_MEMORY_BYTES", "FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
 
@@ -142,10 +142,10 @@ class HostPort:
             host=True,
         )
 
-    def _error(self) -> str:
+    def _error(self) -> CoreFault:
         registers = BoardRegister.ERROR, BoardRegister.ERROR_ADDRESS, BoardRegister.ERROR_DETAIL
         word, address, detail = map(self.read_register, registers)
-        return f"queue {word >> 8}: record {address:#x}: {cause_name(word & 0xFF)}, detail {detail:#x}"
+        return CoreFault(word >> 8, word & 0xFF, address, detail)
 
     def _command(
         self, command: LinkCommand, address: int, length: int, payload: bytes = b"", returns: int = 0
