@@ -15,7 +15,7 @@ from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob, Job, record_count
-from neuroncore_rtl.run.page.parts import note_result, runs_of
+from neuroncore_rtl.run.page.parts import note_result, profiled_runs
 from neuroncore_rtl.run.report import progress, recordings
 from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import UsageError
@@ -281,7 +281,7 @@ def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
 
 
 def _profile(result: Result, bandwidth: int) -> tuple[Figures, Path]:
-    ((name, run, _),) = runs_of(result)
+    ((name, run, _),) = profiled_runs(result)
     with progress("writing the profile"):
         folder = (recordings() / "profiles" / name).absolute()
         return write_profile(folder, run, hbm_width(run.config, bandwidth)), folder

@@ -23,7 +23,7 @@ from neuroncore_rtl.run.view.tracks import queue_tracks
 from neuroncore_rtl.run.wrong_tile import WrongTile, first_wrong_tile
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["PageParts", "collect_parts", "note_result", "runs_of"]
+__all__ = ["PageParts", "collect_parts", "note_result", "profiled_runs"]
 
 MOST_PARTS = 4  # parts of a page; it counts the others
 MOST_BARS = 20_000, 4_000  # bars of the first part, and of each other one
@@ -53,7 +53,7 @@ class PageParts:
         if len(self.parts) >= MOST_PARTS:
             self.omitted += 1
             return
-        for title, run, outcome in runs_of(result):
+        for title, run, outcome in profiled_runs(result):
             if len(self.parts) < MOST_PARTS:
                 figures = result.profiled or Figures(run, hbm_width(run.config, bandwidth))
                 self.parts.append({"name": title, **_part(figures, outcome, MOST_BARS[bool(self.parts)])})
@@ -99,7 +99,7 @@ def _wrong_tile(result: Result) -> WrongTile | None:
     return None
 
 
-def runs_of(result: Result) -> Iterator[tuple[str, ProfiledRun, Any]]:
+def profiled_runs(result: Result) -> Iterator[tuple[str, ProfiledRun, Any]]:
     """Yield the images of a result that ran with program entries: title, run, and outcome if simulated."""
     images = _images(result)
     outcome, name = result.outcome, str(result.job.name)
