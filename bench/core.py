@@ -6,7 +6,6 @@ from rich.table import Table
 from neuroncore_rtl.bench.ways import COLUMNS, cold_build, measure_time, side_by_side
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program import Image, Program, build_image, dma_copy
-from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import build_device, run_device
 from neuroncore_rtl.run.job import ImageJob
@@ -29,11 +28,11 @@ CURVE_BYTES = 1 << 18  # least bytes of all transfers of one size
 def _product(preset: str, size: int) -> dict[str, object]:
     """Measure a square BF16 product in each way to simulate; `whole_s` includes files, process start and read-back."""
     config = PRESETS[preset]
-    device = CoreDevice(machine=config)
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)
     job = ImageJob(machine=config, images=[image])
+    device = job.device()
     golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles golden
     job.golden()
     expected, golden_s = measure_time(job.golden)

@@ -7,7 +7,6 @@ from neuroncore_rtl.bench.ways import COLUMNS, cold_build, side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program import Image, Program, build_image
-from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.run.job import Expected, ImageJob
@@ -86,13 +85,12 @@ def measure_speed() -> dict[str, object]:
     """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
     chips, preset = 16, "tiny"
     instance = _instance(chips, preset)
-    device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)
     depth = 16 * instance.cores
     x, w = (stimulus.ordinary_codes(rng, BF16, 64 * depth).reshape(shape) for shape in ((64, depth), (depth, 64)))
     shards = tensor_parallel_programs(instance, Group(0, 1, instance.cores), x, w, strips=4)
     job = ImageJob(machine=instance, images=[shard.image for shard in shards])
-    expected = job.golden()
+    device, expected = job.device(), job.golden()
 
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)

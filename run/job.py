@@ -248,7 +248,8 @@ class ImageJob(Job):
     def device(self, *, waves: bool = False) -> CoreDevice:
         """Return cores with enough HBM for the images; protocol checkers watch the AXI ports only of a lone core."""
         inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
-        return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
+        room = room_of(max(self.memories.size, self.behaviour.size or 0))
+        return CoreDevice(machine=self.machine, room=room, **inside)
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CoreWork:
         copied = sum(4 * copy.size for copy in self._dump[1].values())

@@ -59,7 +59,7 @@ def engine_job(
     kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
     own = {name: getattr(workload, name) for name in ("lists", "memories", "delays")}
     return CollectiveJob(
-        on=CollectiveDevice(instance=instance, room=room_of(workload.memories), check_axi=check_axi),
+        on=CollectiveDevice(instance=instance, room=room_of(workload.memories.size), check_axi=check_axi),
         load=CollectiveWork(**own, behaviour=behaviour, errors=errors, limit=limit),
         doing=f"running {len(workload.issues):,} collectives on {instance.cores} cores",
         title=f"{len(workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop(),
