@@ -1,7 +1,5 @@
 """Random vector and scalar programs: memories equal golden's."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -27,20 +25,22 @@ from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, check_case, run_bro
 OPCODES = {"vector": tuple(sorted(VECTOR_OPCODES)), "scalar": (Opcode.ACTIVATE,)}
 
 
-@pytest.mark.parametrize("opcode", OPCODES["vector"], ids=lambda opcode: opcode.name.lower())
-def test_every_operation_is_golden(opcode):
-    program, *_ = check_case(BOTH, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
-    assert {instruction.opcode for instruction in program.instructions} == {opcode}
+def test_every_operation_and_format_is_golden():
+    program, *_ = check_case(BOTH, 600, Choices(opcodes=OPCODES["vector"]), stall=0, seed=100)
+    assert {instruction.opcode for instruction in program.instructions} == VECTOR_OPCODES
+    for place in ("a", "dst"):
+        accesses = [getattr(instruction, place) for instruction in program.instructions]
+        assert {access.format.name for access in accesses if access} == set(FORMATS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", FORMATS.values())
-@pytest.mark.parametrize(("engine", "seed"), [("vector", 100), pytest.param("scalar", 0, marks=pytest.mark.slow)])
-def test_every_format_is_golden(engine, seed, fmt):
-    program, *_ = check_case(BOTH, 60, Choices(opcodes=OPCODES[engine], formats=(fmt,)), stall=0, seed=seed + fmt.code)
-    assert engine == "vector" or {instruction.a.format for instruction in program.instructions} == {fmt}
+def test_every_format_of_activations_is_golden(fmt):
+    program, *_ = check_case(BOTH, 60, Choices(opcodes=OPCODES["scalar"], formats=(fmt,)), stall=0, seed=fmt.code)
+    assert {instruction.a.format for instruction in program.instructions} == {fmt}
 
 
-@pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (128, 3), (220, 4)))
+@pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (220, 4)))
 def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
     program, outcome, _ = check_case(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
     waits = [sum(getattr(record, engine) > 0 for record in program.records) for engine in OPCODES]
@@ -52,7 +52,7 @@ def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
         assert all(counters["wait_sbuf"] > 0 and counters["wait_write"] > 0 for counters in counted)
 
 
-@pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (200, 3)))
+@pytest.mark.parametrize(("stall", "seed"), ((0, 1), (200, 3)))
 def test_every_function_is_golden_under_stalls(stall, seed):
     program, outcome, _ = check_case(BOTH, 300, Choices(opcodes=OPCODES["scalar"]), stall=stall, seed=seed)
     assert {i.function for i in program.instructions} == {function.code for function in FUNCTIONS.values()}
@@ -67,15 +67,11 @@ def test_partitions_to_the_last_byte_are_reached():
     assert program.sbuf.shape == (4, 192 * 1024)
 
 
-def test_stalls_change_the_cycles_and_no_bit():
-    program = random_elementwise_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
-    runs = [
-        run_device(BOTH, work_of(program, stall=stall, seed=n)) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))
-    ]
-    results = {b"".join(memory.tobytes() for memory in outcome.memories.values()) for outcome in runs}
-    cycles = [outcome.cycles for outcome in runs]
-    assert len(results) == 1
-    assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
+def test_pauses_follow_the_seed_and_change_no_bit():
+    program = random_elementwise_program(np.random.default_rng(21), SHARED, 30, Choices(), bytes_per_partition=1 << 14)
+    one, other = (run_device(BOTH, work_of(program, stall=200, seed=seed)) for seed in (1, 2))
+    assert one.cycles != other.cycles
+    assert all((one.memories[name] == other.memories[name]).all() for name in ("sbuf", "psum"))
 
 
 def test_counters_count():
@@ -153,18 +149,7 @@ FAULTS = {
 TYPICAL = ("partition 1 is never written", "the last place is wrong at times", "SBUF is taken to be ready always")
 """Faults tested in every run."""
 
-SILENT = {
-    "retires nothing": ("retired", 0, "retired 0 instructions, not 1"),
-    "takes no instruction": ("instructions__ready", 0, "did not finish"),
-    "is always busy": ("busy", 1, "did not finish"),
-}
-"""Faults that stop progress: a constant output, and the expected message."""
-
 QUICK = Choices(opcodes=OPCODES["vector"], slow=False)
-
-
-def test_sound_engine_in_a_shell_passes():
-    assert not run_broken("vector", {"ports": {"busy": "busy"}}, QUICK, 25).places
 
 
 @pytest.mark.parametrize("fault", [pytest.param(f, marks=[pytest.mark.slow] * (f not in TYPICAL)) for f in FAULTS])
@@ -174,12 +159,11 @@ def test_wrong_bytes_are_noticed(fault):
     assert 0 < len(differences.places) < differences.compared
 
 
-@pytest.mark.parametrize("fault", SILENT)
-def test_silent_engine_is_reported_and_nothing_hangs(fault):
-    port, value, message = SILENT[fault]
+@pytest.mark.parametrize(("port", "value"), [("instructions__ready", 0), ("busy", 1)])
+def test_engine_without_progress_is_reported(port, value):
     offered = f"instructions__valid & {int(port != 'instructions__ready')}"
     shell = {"ports": {port: "", "instructions__valid": offered}, "body": f"assign {port} = {value};"}
-    with pytest.raises(SimulationFailed, match=message):
+    with pytest.raises(SimulationFailed, match="did not finish"):
         run_broken("vector", shell, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=1), 1)
 
 
@@ -252,14 +236,3 @@ def test_activation_reports_results_and_errors(shared_engines):
     assert report.compared > 4 * (192 + 16) * 1024
     assert [name for name in report.rows if name.startswith("error_of_")] == ["error_of_gelu"]
     assert 0 < report.rows["error_of_gelu"]["ulp"] < 100
-
-
-def test_activation_fails_if_a_result_differs(shared_engines, monkeypatch):
-    right = elementwise.expected_memories
-
-    def wrong(program, *memories):
-        return right([replace(instruction, function=0) for instruction in program], *memories)
-
-    monkeypatch.setattr(elementwise, "expected_memories", wrong)
-    report = report_of("activation", "FUNC=tanh COUNT=2")
-    assert report.exit_status == 1 and report.mismatches > 0
