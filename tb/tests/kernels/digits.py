@@ -1,17 +1,15 @@
 """TEST=digits: a trained network classifies handwritten digits.
 
-TARGET=core runs one image per batch, from pixels in HBM to probabilities and digits in HBM. The controller decides
-whether a batch is computed again with FP32 products. TARGET=engine runs each matrix product on the tensor engine only,
-with numpy between the products.
+Each batch is one image, from pixels in HBM to probabilities and digits in HBM. The controller decides whether a batch
+is computed again with FP32 products.
 """
 
-from collections.abc import Container, Generator, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
-from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.golden.timing import ControlPath
 from neuroncore_rtl.kernels.models import digits
@@ -20,14 +18,14 @@ from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classif
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.harness.hbm import hbm_of
-from neuroncore_rtl.run.job import DeviceJob, ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import Report, Share
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.tests.kernels.products import counters_of, gathered, ideal_cycles, product_jobs
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
@@ -77,9 +75,6 @@ def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
 def _jobs(settings: Settings) -> Jobs:
     require_packages("references")
     layers, (images, _) = digits.load(), held_out(settings)
-    if settings.target == "engine":
-        yield from _layer_jobs(settings, layers, images)
-        return
     config = settings.config
     classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers), settings.order))
     for number, first in enumerate(range(0, len(images), settings.batch)):
@@ -106,7 +101,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Report:
     layers, (images, labels) = digits.load(), held_out(settings)
     if settings.target == "model":
         return _predicted_rows(settings, layers, results)
-    guessed, found = (_engine_rows if settings.target == "engine" else _core_rows)(settings, layers, results)
+    guessed, found = _core_rows(settings, layers, results)
     guesses = guessed, digits.classify(layers, images).argmax(axis=1)
     accuracy, reference = (float((guess == labels).mean()) for guess in guesses)
     failures = [*found.failures]
@@ -170,43 +165,16 @@ def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config)
     return sum(ideal_cycles(images, *layer.weight.shape, fmt, config) for layer in layers)
 
 
-def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> Generator[DeviceJob, Result, None]:
-    values = images
-    for number, layer in enumerate(layers):
-        a, b = encode(values, BF16), encode(layer.weight, BF16)
-        jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "", stall=settings.stall)
-        results = []
-        for job in jobs:
-            results.append((yield replace(job, subject=(number, a, b))))
-        values = gathered(results, (len(a), b.shape[1])).view(np.float32) + layer.bias
-        if number + 1 < len(layers):
-            values = digits.gelu(values)
-
-
-def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Report]:
-    compared = mismatches = 0
-    for number in range(len(layers)):
-        own = [result for result in results if result.job.subject[0] == number]
-        _, a, b = own[0].job.subject
-        product = gathered(own, (len(a), b.shape[1]))
-        compared += product.size
-        mismatches += int((product != golden.matrix_product(a, b, BF16, settings.config.rows)).sum())
-    values = product.view(np.float32) + layers[-1].bias
-    ideal, cycles = _ideal_cycles(layers, len(values), BF16, settings.config), counters_of(results)["cycles"]
-    counted = {"compared": compared, "mismatches": mismatches, "ideal_cycles": ideal, "cycles": cycles}
-    return values.argmax(axis=1), Report(rows=dict(results[0].files), **counted)
-
-
 _CONFIDENCE = "percent; the core computes a batch again in FP32 if an image's digit is less probable"
 
 TEST = Scenario(
     name="digits",
-    summary="a trained network classifies handwritten digits on the core, or with products on the tensor engine only",
+    summary="a trained network classifies handwritten digits on the core",
     options=(
         integer("IMAGES", 360, "held-out images to classify", 20, 360),
         integer("BATCH", 120, "images that the core computes together", 1, 360),
         integer("CONFIDENCE", 50, _CONFIDENCE, 0, 100),
-        *core_options("core", "the tensor engine", "small"),
+        *core_options("core", None, "small"),
     ),
     jobs=_jobs,
     rows=_rows,

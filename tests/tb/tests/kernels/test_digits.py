@@ -25,9 +25,3 @@ def test_bench_fails_where_results_are_not_the_network_s(monkeypatch, capsys):
 
 def spoilt(layers):
     return [layers[0], digits.Layer(*(part[..., [9, *range(9)]] for part in layers[1]))]
-
-
-def test_products_on_the_engine_alone(capsys):
-    report = passed("digits", "IMAGES=20 PRESET=tiny TARGET=engine")
-    assert report.compared == 20 * (48 + 10)
-    assert report.rows["accuracy"] == 0.95

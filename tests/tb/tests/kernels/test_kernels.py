@@ -3,24 +3,19 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
 from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import FP16, FP32
+from neuroncore_rtl.spec.formats import FP16
 from neuroncore_rtl.tb.tests.kernels import workbench
 from tests.hdl.tensor.engines import faulty
-from tests.kernels.library.attention import attention
 from tests.tb.reports import passed, report_of
 
-NORMS = ("softmax", "layernorm", "rmsnorm")
+NORMS = {"softmax": "bf16", "layernorm": "fp16", "rmsnorm": "bf16"}  # with a narrow format
 
 PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half an ulp at 1
 
@@ -36,10 +31,10 @@ BOUNDS = {
     # About twelve roundings, and sums of 513 elements in order.
     **{f"{name} {shape} DTYPE=fp32 SEED=3": 64 * PLACE["fp32"] for name in NORMS for shape in SHAPES},
     # Narrow results are rounded once.
-    **{f"{name} M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"] for name in NORMS},
-    **{f"{name} M=6 N=33 DTYPE=fp16 SEED=4 STALL=40": 1.01 * PLACE["fp16"] for name in NORMS},
+    **{f"{name} M=6 N=33 DTYPE={fmt} SEED=4 STALL=40": 1.01 * PLACE[fmt] for name, fmt in NORMS.items()},
     "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu SEED=5 STALL=90": 4 * PLACE["fp32"],
     "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu_tanh SEED=5 STALL=90": 4 * PLACE["fp32"],
+    **{f"topk M=5 N=40 K={k} DTYPE=fp32 SEED=7 STALL=30": 0.0 for k in (1, 8, 24)},  # a stable sort
     "adamw M=5 N=9 DTYPE=fp32 ROUND=rne SEED=6": 16 * PLACE["fp32"],
     # Up to one ulp per update; rounding to nearest has at most half.
     "adamw M=5 N=9 ROUND=sr SEED=6 STALL=60": 3 * 2 * PLACE["bf16"],
@@ -75,27 +70,14 @@ BOUNDS = {
 @pytest.mark.parametrize("words", BOUNDS)
 def test_kernels_and_layers_are_golden_and_near_float64(words):
     report = passed(*words.split(maxsplit=1))
-    assert largest_error(report) < BOUNDS[words]
+    assert largest_error(report) <= BOUNDS[words]
     assert "TARGET=core" not in words or report.rows["dma_bytes"]["read_bytes"] > 0
-
-
-@pytest.mark.parametrize("k", (1, 8, 24))
-def test_topk_is_a_stable_sort(k):
-    assert largest_error(passed("topk", f"M=5 N=40 K={k} DTYPE=fp32 SEED=7 STALL=30")) == 0
 
 
 def test_a_program_that_is_too_long_is_refused(monkeypatch):
     monkeypatch.setattr(workbench, "PROGRAM_DEPTH", 4096)
     with pytest.raises(UsageError, match=r"sr must have at most 4,096 instructions of the vector engine, not \d,\d"):
         report_of("sr", "M=1 STEPS=1")
-
-
-def test_attention_is_one_program_of_the_core():
-    image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
-    job = ImageJob(machine=PRESETS["tiny"], images=[image], behaviour=Hbm(latency=64, stall=40))
-    done = execute(job, Rtl())
-    assert done.bit_exact and done.failures == ()
-    np.testing.assert_allclose(decode(out.elements(done.memory), FP32), expected, atol=2 * PLACE["bf16"])
 
 
 @pytest.mark.slow

@@ -64,25 +64,13 @@ def test_products_are_golden(fmt, shape, config, options):
     assert "stall" not in options or counters["wait_operand"] > 0
 
 
-@pytest.mark.parametrize("fmt", (BF16, FP32))
-def test_stalls_change_the_cycles_and_no_bit(fmt):
-    a, b = operands(fmt, RAGGED)
+def test_stalls_change_the_cycles_and_no_bit():
+    a, b = operands(BF16, RAGGED)
     stalls = ((0, 1), (60, 1), (200, 1), (200, 2))
-    runs = [products.multiply_on_core(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in stalls]
+    runs = [products.multiply_on_core(a, b, BF16, TINY, stall=stall, seed=n) for stall, n in stalls]
     cycles = [counters["cycles"] for _, counters in runs]
     assert len({result.tobytes() for result, _ in runs}) == 1
     assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
-
-
-@pytest.mark.parametrize(("fmt", "k"), [(BF16, 4), (FP32, 4), (INT8, 4), (INT8, 70)])
-def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
-    """A larger K is split into tiles with rounded sums, so the result depends on the array, except for exact INT8."""
-    a, b = operands(fmt, (9, k, 11))
-    tiny, small = (products.multiply_on_core(a, b, fmt, config)[0] for config in (TINY, SMALL))
-    np.testing.assert_array_equal(tiny, small)
-    if fmt == INT8:
-        exact = a.astype(np.uint8).view(np.int8).astype(np.int64) @ b.astype(np.uint8).view(np.int8)
-        np.testing.assert_array_equal(tiny.view(np.int32), exact)
 
 
 OVERHEAD = 16  # permitted cycles besides the first load, and the fill (rows * mac_latency) and drain (columns)
@@ -117,12 +105,6 @@ def test_no_cycle_is_lost_but_the_first_load_one_fill_and_one_drain(fmt, shape):
     # The first instruction counts from its entry, the last word until its write.
     assert counters["cycles"] == sum(moved) + first_load + TensorEngine.latency(SMALL) + 1
     assert constant <= OVERHEAD
-
-
-def test_fp32_takes_four_times_the_cycles_of_bf16():
-    shape = (64, 64, 512)
-    bf16, fp32 = (check(fmt, shape, SMALL)["cycles"] for fmt in (BF16, FP32))
-    assert 3.92 <= fp32 / bf16 <= 4.08
 
 
 def test_latency_follows_from_the_pipelines_depths():
