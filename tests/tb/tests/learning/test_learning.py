@@ -36,19 +36,16 @@ def test_learning_and_writing_on_the_core():
     assert report.rows["writes"].startswith("and") and len(report.rows["writes"]) == 6
 
 
-def test_the_same_on_every_run_of_a_seed():
-    reports = [report_of("charlm", f"{CHARLM} TARGET=model STEPS=2 {words}") for words in ("", "", "SEED=2")]
-    assert all(report.modelled and not report.problems and report.cycles > 0 for report in reports)
-    steps = [report.rows["steps"] for report in reports]
-    assert steps[0] == steps[1] != steps[2]
-    losses = reports[0].as_json()["curves"]["loss"]
-    assert losses["core"] == [row["loss"] for row in steps[0].values()] and len(losses["float64"]) == 2
-
-
-def test_golden_gives_the_losses_of_the_timing_model_without_cycles():
-    model, golden = (report_of("charlm", f"{CHARLM} TARGET={target} STEPS=2") for target in ("model", "golden"))
-    assert golden.modelled and not golden.problems and golden.cycles is None
+def test_the_same_on_every_run_of_a_seed_and_on_golden():
+    words = ("TARGET=model", "TARGET=model", "TARGET=golden", "TARGET=model SEED=2")
+    reports = [report_of("charlm", f"{CHARLM} STEPS=2 {word}") for word in words]
+    assert all(report.modelled and not report.problems for report in reports)
+    model, again, golden, other = reports
+    assert model.rows["steps"] == again.rows["steps"] != other.rows["steps"]
+    losses = model.as_json()["curves"]["loss"]
+    assert losses["core"] == [row["loss"] for row in model.rows["steps"].values()] and len(losses["float64"]) == 2
     assert golden.curves == model.curves and golden.rows["writes"] == model.rows["writes"]
+    assert model.cycles > 0 and golden.cycles is None
     assert "cycles" in model.rows["steps"]["1"] and "cycles" not in golden.rows["steps"]["1"]
 
 
