@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, instructions
 from neuroncore_rtl.run import job as run_job
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.sim import doctor, simulation
 from neuroncore_rtl.run.targets import Rtl, execute
-from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
 from tests.kernels.program.loops import join_image
 from tests.run.harness.core_images import Work
@@ -82,23 +80,3 @@ def test_an_instruction_waits_for_every_other_lane(config):
     assert len(events) == (2 + config.dma_engines) // 2 and all(event.issued == event.retired for event in events)
     # The timing model's tolerance.
     assert all(abs(event.issued - predicted[event.address].issued) <= 16 + event.issued // 20 for event in events)
-
-
-def test_sections_run_again_on_the_core():
-    program = Program(TINY)
-    space = program.space
-    x, y = (space.hbm(name, formats.FP32, (4, 8)) for name in "xy")
-    total = space.sbuf("total", formats.FP32, (8,))
-    program.append(dma_copy(total, x))
-    program.start_section()
-    for _ in range(3):
-        t = space.sbuf("t", formats.FP32, (8,))
-        program.append(dma_copy(t, x))
-        program.append(instructions.tensor_tensor(total, total, t, isa.AluOp.ADD))
-    program.append(dma_copy(y, total))
-    ones = np.full((4, 8), 0x3F800000)
-    for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):
-        image = build_image(program, [(x, ones)], runs=runs)
-        result, done = run_sound(image, behaviour=Hbm(size=1 << 20), limit=20_000)
-        assert done.exit_code == 0 and len(done.events) == 7 * runs.count(1) + runs.count(0)
-        assert (y.elements(result.memory).view(np.float32) == sum_of_all).all()

@@ -176,22 +176,10 @@ def test_a_dead_link_is_an_error_of_the_cores_at_it():
     assert any("the core's error must be none, not" in failure for failure in failures)
 
 
-def random_data(seed):
-    return np.random.default_rng(seed).integers(0, 256, (4, BASE), np.uint8)
-
-
-@pytest.mark.parametrize("fault", [Fault.WRONG, Fault.SILENT])
-def test_a_broken_engine_is_noticed(fault):
-    """FP32 rounding may hide a wrong bit on the link, a sum of integers cannot."""
-    images = images_of({core: [all_reduce(core, dtype=CollectiveType.INT32)] for core in range(4)})
-    _, _, failures, mismatches = run(images, data=random_data(1), fault=fault)
-    assert mismatches > 0
-    assert (failures == []) == (fault == Fault.WRONG)
-
-
 def test_cores_that_do_nothing_fail():
     images = images_of({core: [all_reduce(core)] for core in range(4)})
-    outcome, _, failures, mismatches = run(images, data=random_data(2), boots=[None] * 4)
+    data = np.random.default_rng(2).integers(0, 256, (4, BASE), np.uint8)
+    outcome, _, failures, mismatches = run(images, data=data, boots=[None] * 4)
     assert mismatches > 0 and not any(one.events for one in outcome.parts.values())
     assert {f"core {core}: the program must exit with 0, not None" for core in range(4)} < set(failures)
     assert "core 0: as many records must be executed as on golden, 1, not 0" in failures
