@@ -11,24 +11,27 @@ from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.cli import sweep
 from neuroncore_rtl.tb.cli.commands import app
 from tests.house.tree import ROOT
+from tests.tb.campaign.jobs import InProcess
 
 MODELLED = 'test = "matmul"\n[settings]\nTARGET = "model"\nPRESET = "tiny"\n[sweep]\n"M K N" = [4, 8, 16]\n'
 
 
 @pytest.fixture
 def run_sweep(tmp_path, monkeypatch):
+    """Return a function that runs a sweep in this process, or in a worker."""
     monkeypatch.setattr(sweep, "SWEEPS", tmp_path / "sweeps")
-    spec = tmp_path / "mine.toml"
+    spec, executor_of = tmp_path / "mine.toml", sweep.executor_of
 
-    def of(text, workers=1):
+    def of(text, *, alone=True):
         spec.write_text(text)
-        return CliRunner().invoke(app, ["sweep", f"SPEC={spec}", f"WORKERS={workers}"])
+        monkeypatch.setattr(sweep, "executor_of", lambda settings: InProcess() if alone else executor_of(settings))
+        return CliRunner().invoke(app, ["sweep", f"SPEC={spec}", "WORKERS=1"])
 
     return of
 
 
 def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
-    done = run_sweep(MODELLED, workers=2)
+    done = run_sweep(MODELLED, alone=False)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "sweeps" / "mine"
     names = {path.name for path in folder.iterdir()}
