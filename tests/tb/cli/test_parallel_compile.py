@@ -7,6 +7,9 @@ import sys
 import time
 
 import pytest
+from click.testing import CliRunner
+
+from neuroncore_rtl.tb.cli.commands import app
 
 pytest.importorskip("jax")
 
@@ -54,9 +57,9 @@ def test_a_scripts_programs_are_compiled_before_it_runs_and_an_error_stops_no_ot
     assert [*(tmp_path / "cache").iterdir()] == [file]
 
 
-def test_a_missing_script_is_refused(tmp_path):
-    out, errors = command(tmp_path, "-m", "neuroncore_rtl", "parallel_compile", "other.py").communicate()
-    assert errors == "Error: the script must be an existing file, not 'other.py'\n"
+def test_a_missing_script_is_refused():
+    done = CliRunner().invoke(app, ["parallel_compile", "other.py"])
+    assert (done.exit_code, done.stderr) == (2, "Error: the script must be an existing file, not 'other.py'\n")
 
 
 def test_ctrl_c_ends_all_processes_with_one_line(tmp_path):

@@ -42,39 +42,35 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_last_row_shows_goldens_product(tmp_path, draw, rng):
+def test_files_show_goldens_product_with_their_sizes(tmp_path, draw, rng):
     a, b = rng.uniform(-4, 4, (4, 3)), rng.uniform(-4, 4, (3, 6))
     np.save(tmp_path / "a.npy", a)
     np.savetxt(tmp_path / "b.csv", b, delimiter=", ", fmt="%.17g")
     files, output = draw(f"A={tmp_path / 'a.npy'}", f"B={tmp_path / 'b.csv'}", "PRESET=tiny")
     assert re.search(r"^rounded +12 numbers of A and 18 of B to bf16$", output, re.MULTILINE)
     assert re.search(r"^array holds +A, and the columns of B move$", output, re.MULTILINE)
+    assert re.search(rf"^to open +(xdg-)?open {files['.svg']}, or", output, re.MULTILINE)
     expected = matrix_product(encode_matrix(a, BF16), encode_matrix(b, BF16), BF16, 4).view(np.float32)
     group = ElementTree.parse(files[".svg"]).getroot().findall("{http://www.w3.org/2000/svg}g")[-1]
     sums = [float(text.text) for text in group if text.get("class") == "sum"]
     assert np.allclose(sums, expected[:, ::-1].ravel(), rtol=0, atol=0.06)
 
-
-def test_all_files_are_written_with_their_sizes(draw):
-    files, output = draw("M=4", "K=4", "N=2", "SEED=3")
     assert set(files) == {".svg", ".gif", "-cycle.svg", "-cycle.png"}
-    frames = len(re.findall(r'<g class="frame', files[".svg"].read_text()))
-    assert len(re.findall(r'<g class="frame', files["-cycle.svg"].read_text())) == 1
-    width, height = (
-        int(number) * 3 // 2 for number in re.findall(r'viewBox="0 0 (\d+) (\d+)"', files[".svg"].read_text())[0]
-    )
-    with Image.open(files[".gif"]) as moving, Image.open(files["-cycle.png"]) as still:
-        assert moving.size == still.size == (width, height)
-        assert moving.n_frames == frames > 5 and moving.info["duration"] == 1400
+    moving, still = (files[name].read_text() for name in (".svg", "-cycle.svg"))
+    frames = moving.count('<g class="frame')
+    assert still.count('<g class="frame') == 1
+    size = tuple(int(number) * 3 // 2 for number in re.search(r'viewBox="0 0 (\d+) (\d+)"', moving).groups())
+    with Image.open(files[".gif"]) as gif, Image.open(files["-cycle.png"]) as png:
+        assert gif.size == png.size == size
+        assert gif.n_frames == frames > 5 and gif.info["duration"] == 1400
         pictures = set()
-        for number in range(moving.n_frames):
-            moving.seek(number)
-            pictures.add(moving.convert("RGB").tobytes())
+        for number in range(gif.n_frames):
+            gif.seek(number)
+            pictures.add(gif.convert("RGB").tobytes())
         assert len(pictures) == frames
         # Text in the system's absence of fonts, not only boxes: dark pixels in the heading.
-        heading = np.asarray(still.convert("L"))[: 40 * 3 // 2, :400]
+        heading = np.asarray(png.convert("L"))[: 40 * 3 // 2, :400]
         assert (heading < 80).sum() > 500
-    assert re.search(rf"^to open +(xdg-)?open {files['.svg']}, or", output, re.MULTILINE)
 
 
 def test_other_matrices_and_machines_have_other_names():
