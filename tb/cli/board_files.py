@@ -7,6 +7,8 @@ import json
 import re
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
+from string import Template
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -131,49 +133,7 @@ def _memories(text: str) -> list[dict[str, object]]:
 
 
 def _core_file() -> str:
-    return f"""\
-CAPI=2:
-name: "::{BOARD_TOP}:{importlib.metadata.version("neuroncore-rtl")}"
-description: "A NeuronCore-v2 class accelerator core: AXI4 to memory, AXI4-Lite for control"
-filesets:
-  rtl:
-    files: [{BOARD_TOP}.v]
-    file_type: verilogSource
-  testbench:
-    files: [{TESTBENCH}.v]
-    file_type: systemVerilogSource
-  software:
-    files: [{BOARD_TOP}.h: {{is_include_file: true}}]
-    file_type: user
-  xdc:
-    files: [{BOARD_TOP}.xdc]
-    file_type: xdc
-  lpf:
-    files: [{BOARD_TOP}.lpf]
-    file_type: LPF
-targets:
-  default:
-    filesets: [rtl]
-    toplevel: {BOARD_TOP}
-  lint:
-    filesets: [rtl]
-    toplevel: {BOARD_TOP}
-    default_tool: verilator
-    tools:
-      verilator: {{mode: lint-only}}
-  sim:
-    filesets: [rtl, testbench]
-    toplevel: {TESTBENCH}
-    default_tool: icarus
-    tools:
-      icarus: {{iverilog_options: [-g2012]}}
-      verilator: {{mode: binary, verilator_options: [--timing]}}
-  vivado:
-    filesets: [rtl, xdc]
-    toplevel: {BOARD_TOP}
-    default_tool: vivado
-  ecp5:
-    filesets: [rtl, lpf]
-    toplevel: {BOARD_TOP}
-    default_tool: trellis
-"""
+    """Return the description of the core for FuseSoC."""
+    template = Template(Path(__file__).with_name("board_core.txt").read_text())
+    version = importlib.metadata.version("neuroncore-rtl")
+    return template.substitute(top=BOARD_TOP, testbench=TESTBENCH, version=version)

@@ -24,33 +24,8 @@ _VERILATE = (
 )
 
 _FLAGS = ("-O1", "-g0", "-fPIC", "-std=c++20", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything", "-DVM_TRACE=0")
+_WRAPPER = Path(__file__).with_suffix(".cpp")
 _LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
-
-_WRAPPER = """
-#include "Vtop.h"
-#include <cstring>
-extern "C" {{
-void* create() {{ return new Vtop; }}
-void evaluate(Vtop* top) {{ top->eval(); }}
-void* port(Vtop* top, int number) {{
-  void* const ports[] = {{{addresses}}};
-  return ports[number];
-}}
-/* Each cycle's row of bytes holds the values of the ports `given`, one after the other; the ports `shown` are kept. */
-void trace(Vtop* top, long cycles, const char* row, int ports, void** given, const long* sizes, int outputs,
-           uint32_t** shown, uint32_t* kept) {{
-  for (long cycle = 0; cycle < cycles; cycle++) {{
-    for (int port = 0; port < ports; row += sizes[port++]) memcpy(given[port], row, sizes[port]);
-    top->eval();
-    for (int output = 0; output < outputs; output++) *kept++ = *shown[output];
-    for (int level = 1; level >= 0; level--) {{
-      top->clk = level;
-      top->eval();
-    }}
-  }}
-}}
-}}
-"""
 
 _WORDS = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64, ctypes.c_uint64))
 
@@ -124,7 +99,8 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"Verilator cannot read {verilog}:\n{done.stderr[-2000:]}")
-    (folder / "wrapper.cpp").write_text(_WRAPPER.format(addresses=", ".join(f"&top->{port.name}" for port in ports)))
+    addresses = ", ".join(f"&top->{port.name}" for port in ports)
+    (folder / "wrapper.cpp").write_text(f"#define PORTS {addresses}\n{_WRAPPER.read_text()}")
     include = Path(environment["VERILATOR_ROOT"], "include")
     flags = (*_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", f"-I{folder / 'objects'}")
     sources = [folder / "wrapper.cpp", *sorted((folder / "objects").glob("*.cpp"))]
