@@ -16,7 +16,6 @@ from neuroncore_rtl.run.targets import TARGET_VARIABLES, Target, execute, target
 __all__ = ["Jobs", "Scenario", "run_jobs"]
 
 Jobs = Iterable[Job]
-"""The jobs of a TEST, in order. A generator receives the result of each job from its `yield`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +38,12 @@ class Scenario(Command):
 
 
 def run_jobs(jobs: Jobs, on: Target, name: Callable[[str], str] = str) -> Iterator[Result]:
-    """Execute jobs one after another and yield their results; a generator of jobs receives each of them.
+    """Execute jobs one after another and yield their results.
 
     `name` returns the name of a job's files from the job's own name, if it has one.
     """
-    steps, result = iter(jobs), None
-    while True:
-        try:
-            job = steps.send(result) if hasattr(steps, "send") else next(steps)
-        except StopIteration:
-            return
-        result = execute(job if job.name is None else replace(job, name=name(job.name)), on)
-        yield result
+    for job in jobs:
+        yield execute(job if job.name is None else replace(job, name=name(job.name)), on)
 
 
 def _report(test: Scenario, settings: Settings) -> Report:
