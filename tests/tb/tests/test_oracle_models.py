@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from pathlib import Path
 
 import pytest
 
@@ -12,88 +13,9 @@ from tests.house.tree import ROOT
 pytest.importorskip("jax")
 
 [TEST] = [one for one in registry.COMMANDS if one.name == "oracle"]
-
-RIGHT = """\
-// RUN: stablehlo-translate --interpret -split-input-file %s
-
-func.func @add_of_64_bits() {
-  %0 = stablehlo.constant dense<[1, -2]> : tensor<2xi64> // a comment
-  %1 = func.call @twice(%0) : (tensor<2xi64>) -> tensor<2xi64>
-  check.expect_eq_const %1, dense<[2,
-                                   -4]> : tensor<2xi64>
-  func.return
-}
-
-func.func private @twice(%0: tensor<2xi64>) -> tensor<2xi64> {
-  %1 = stablehlo.add %0, %0 : tensor<2xi64>
-  func.return %1 : tensor<2xi64>
-}
-
-// -----
-
-func.func @two_results() {
-  %0 = stablehlo.constant dense<[4.0, 9.0]> : tensor<2xf32>
-  %1 = stablehlo.sqrt %0 : tensor<2xf32>
-  %2 = stablehlo.compare LT, %0, %1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
-  check.expect_almost_eq_const %1, dense<[2.1, 3.0]> : tensor<2xf32> {tolerance = 0.1 : f64}
-  check.expect_eq_const %2, dense<false> : tensor<2xi1>
-  func.return
-}
-"""
-
-DATA = """\
-module @jit_main attributes {mhlo.num_partitions = 1 : i32} {
-  func.func public @main() -> (tensor<2xf32> {jax.result_info = "", mhlo.layout_mode = "default"}) {
-    %0 = call @inputs() : () -> tensor<2xf32>
-    %1 = call @expected() : () -> tensor<2xf32>
-    %m = stablehlo.constant dense<[[2.0, 0.0], [0.0, 2.0]]> : tensor<2x2xf32>
-    %2 = stablehlo.add %0, %0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()
-    return %2 : tensor<2xf32>
-  }
-  func.func private @inputs() -> (tensor<2xf32> {mhlo.layout_mode = "default"}) {
-    %cst = stablehlo.constant dense<[1.0, 100.0]> : tensor<2xf32>
-    return %cst : tensor<2xf32>
-  }
-  func.func private @expected() -> (tensor<2xf32> {mhlo.layout_mode = "default"}) {
-    %cst = stablehlo.constant dense<[2.0000007, 200.0]> : tensor<2xf32>
-    return %cst : tensor<2xf32>
-  }
-}
-"""
-
-LEFT_OUT = """\
-func.func @nothing() {
-  func.return
-}
-// -----
-func.func @large() {
-  %0 = stablehlo.constant dense<9223372036854775807> : tensor<i64>
-  %1 = stablehlo.not %0 : tensor<i64>
-  check.expect_eq_const %1, dense<-9223372036854775808> : tensor<i64>
-  func.return
-}
-// -----
-func.func @bits() {
-  %0 = stablehlo.constant dense<1> : tensor<i64>
-  %1 = stablehlo.count_leading_zeros %0 : tensor<i64>
-  check.expect_eq_const %1, dense<63> : tensor<i64>
-  func.return
-}
-// -----
-func.func @complex() {
-  %0 = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
-  check.expect_eq_const %0, dense<(1.0, 2.0)> : tensor<complex<f32>>
-  func.return
-}
-// -----
-func.func @refused() {
-  %0 = stablehlo.constant dense<1.0> : tensor<1xf32>
-  %1 = stablehlo.custom_call @other(%0) : (tensor<1xf32>) -> tensor<1xf32>
-  check.expect_eq_const %1, dense<1.0> : tensor<1xf32>
-  func.return
-}
-"""
+RIGHT, DATA, LEFT_OUT = (
+    Path(__file__).with_name("stablehlo").joinpath(f"{name}.mlir").read_text() for name in ("right", "data", "left_out")
+)
 
 
 def _report(folder, **files: str):
