@@ -43,7 +43,7 @@ def draw(rng: np.random.Generator, option: Option, folder: Path) -> object:
 def test_settings_that_differ_have_names_that_differ(name, tmp_path):
     test, rng, names = command_named(name), np.random.default_rng(1), {}
     assert test.settings().file_name(name) == name
-    for _ in range(100):
+    for _ in range(30):
         drawn = test.settings()
         for option in rng.permutation(np.array(test.options, object))[: rng.integers(1, 8)]:
             # Each step changes a single variable.
@@ -51,7 +51,7 @@ def test_settings_that_differ_have_names_that_differ(name, tmp_path):
             file = drawn.file_name(name)
             assert names.setdefault(file, drawn.values) == drawn.values
             assert re.fullmatch(rf"{name}(-[A-Za-z0-9_.]+)*", file) and len(drawn.label) <= LONGEST + 9
-    assert len(names) > 100
+    assert len(names) > 30
     assert Report(test=name, label=drawn.label).write(tmp_path).stem == file
 
 
