@@ -1,13 +1,15 @@
-"""Layers and their derivatives in float64, the references of backward kernels."""
+"""Layers, their derivatives and a step of AdamW in float64, the references of kernels that train."""
 
 import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from neuroncore_rtl.kernels.training.adamw import AdamW
+
 __all__ = [
-    "EPSILON", "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients", "gelu", "layernorm",
-    "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
+    "EPSILON", "adamw_step", "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients",
+    "gelu", "layernorm", "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
 ]  # fmt: skip
 
 Gradients = dict[str, np.ndarray]
@@ -137,3 +139,13 @@ def encoder_gradients(x: np.ndarray, weights: Weights, heads: int, dy: np.ndarra
     for name, own in zip(("query", "key", "value"), zip(*each, strict=True), strict=True):
         slopes = slopes + dense_gradient(name, x, np.concatenate(own, axis=1))
     return found | {"x": slopes}
+
+
+def adamw_step(
+    options: AdamW, step: int, p: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> None:
+    """Update parameters and moments in place, in float64; `step` counts from 1."""
+    first += (1 - options.beta1) * (gradient - first)
+    second += (1 - options.beta2) * (gradient * gradient - second)
+    root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
+    p -= options.rate * (options.decay * p + first / (1 - options.beta1**step) / root)

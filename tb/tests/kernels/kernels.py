@@ -97,11 +97,7 @@ def _adamw(bench: Workbench, settings: Settings, rng: np.random.Generator) -> Re
     gradients = [bench.place(f"gradient {step}", rng.normal(0, 0.01, shape), fmt) for step in steps]
     for step, (g, slopes) in zip(steps, gradients, strict=True):
         bench.append(partial(adamw, step=step, options=options, seed=seed), [p, m, v], [p, m, v, g])
-        first = options.beta1 * first + (1 - options.beta1) * slopes
-        second = options.beta2 * second + (1 - options.beta2) * slopes**2
-        root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
-        pace = options.rate / (1 - options.beta1**step)
-        exact = (1 - options.rate * options.decay) * exact - pace * first / root
+        derivatives.adamw_step(options, step, exact, slopes, first, second)
     return {"parameters": (p, exact), "first_moment": (m, first), "second_moment": (v, second)}
 
 

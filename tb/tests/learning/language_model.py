@@ -7,7 +7,6 @@ import numpy as np
 from neuroncore_rtl.kernels.models.charlm.network import Sizes
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.learning.learning import adamw_step
 
 __all__ = ["losses", "scores", "trained", "written_text"]
 
@@ -54,7 +53,7 @@ def trained(
         found.append(np.mean([lost for lost, _ in each]))
         for name, p in parameters.items():
             gradient = np.mean([own[name] for _, own in each], axis=0)
-            adamw_step(options, step, p, gradient, *moments[name])
+            derivatives.adamw_step(options, step, p, gradient, *moments[name])
     return np.array(found), parameters
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.kernels.program import Image
-from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
@@ -20,7 +19,7 @@ from neuroncore_rtl.run.view.plotting import new_figure, write_plot
 from neuroncore_rtl.spec.costs import busy_cycles
 
 __all__ = [
-    "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "golden_failures", "ideal_training_cycles",
+    "Curve", "cycles_by_run", "disagreements", "draw_losses", "golden_failures", "ideal_training_cycles",
     "learning_job", "learning_rows", "loss_rows", "target_rows", "training_options",
 ]  # fmt: skip
 
@@ -88,16 +87,6 @@ def ideal_training_cycles(image: Image) -> int:
         once = sum(busy_cycles(entry.instruction, image.config) for entry in entries)
         cycles[block.queue] += times[block.section] * once
     return max(cycles.values())
-
-
-def adamw_step(
-    options: AdamW, step: int, p: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray
-) -> None:
-    """Update parameters and moments in place, in float64; `step` counts from 1."""
-    first += (1 - options.beta1) * (gradient - first)
-    second += (1 - options.beta2) * (gradient * gradient - second)
-    root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
-    p -= options.rate * (options.decay * p + first / (1 - options.beta1**step) / root)
 
 
 def loss_rows(curves: Mapping[str, np.ndarray]) -> dict[str, object]:

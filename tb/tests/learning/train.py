@@ -21,6 +21,7 @@ from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, integer, refusals
 from neuroncore_rtl.run.sim.packages import require_packages
 from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.learning import learning
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
@@ -98,7 +99,7 @@ def reference(task: Task, batch: int, steps: int) -> Trained:
         probabilities = softmax(gelu(images @ weight0 + bias0) @ weight1 + bias1)
         losses.append(-np.log(probabilities[np.arange(batch), labels]).mean())
         for p, g, (m, v) in zip(parameters, gradients(parameters, images, labels), moments, strict=True):
-            learning.adamw_step(task.options, step, p, g, m, v)
+            derivatives.adamw_step(task.options, step, p, g, m, v)
     return Trained(np.array(losses), parameters)
 
 
