@@ -10,7 +10,7 @@ import numpy as np
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.elementwise import Differences, ElementwiseProgram, expected_memories, record_of, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorWork
+from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorProgram, TensorWork
 from neuroncore_rtl.run.harness.run import run_device
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -21,7 +21,7 @@ from neuroncore_rtl.tb.tests.soak.case import CaseKind, ConfigCase, ListedCase, 
 from neuroncore_rtl.tb.tests.soak.machines import machine_labels
 from neuroncore_rtl.tb.tests.soak.parts import instruction_labels, smaller_instructions
 
-__all__ = ["ElementwiseCase", "TensorCase"]
+__all__ = ["ElementwiseCase", "TensorCase", "items_of"]
 
 STALLS = (0, 0, 40, 100, 200)
 BYTES = (2048, 4096, 4096, 16384)  # SBUF in use, in bytes per partition
@@ -65,17 +65,9 @@ class TensorCase(EngineCase):
     def draw(cls, rng: np.random.Generator, machine: Config) -> Self:
         longest = int(rng.choice([16, 64, 512]))
         program, _ = random_tensor_program(rng, machine, int(rng.integers(20, 150)), longest)
-        items, drains, moves = [], list(program.drains), 0
-        for step in program.steps:
-            items.append(step.instruction)
-            moves += not step.instruction.lane
-            while drains and drains[0].moves == moves and not step.instruction.lane:
-                items.append((drains[0].psum, drains[0].words))
-                drains.pop(0)
-        items += [(drain.psum, drain.words) for drain in drains]
         operands = {"stationary": program.stationary, "moving": program.moving}
         disturbed = {"stall": int(rng.choice(STALLS)), "seed": int(rng.integers(1, 1 << 31))}
-        return cls(machine=machine, items=tuple(items), **operands, **disturbed)
+        return cls(machine=machine, items=tuple(items_of(program)), **operands, **disturbed)
 
     def judge(self) -> Verdict:
         program, expected = replayed(self.machine, self.items, self.stationary, self.moving)
@@ -100,6 +92,18 @@ class TensorCase(EngineCase):
 
     def calmer(self) -> Iterator[Self]:
         return self.variants(stall=0)
+
+
+def items_of(program: TensorProgram) -> Iterator[isa.Instruction | Read]:
+    """Yield the instructions and reads of PSUM in their order."""
+    drains, moves = list(program.drains), 0
+    for step in program.steps:
+        yield step.instruction
+        moves += not step.instruction.lane
+        while drains and drains[0].moves == moves and not step.instruction.lane:
+            drain = drains.pop(0)
+            yield drain.psum, drain.words
+    yield from ((drain.psum, drain.words) for drain in drains)
 
 
 def _difference(drains: list[Drain], word: int, column: int, found: np.ndarray, expected: np.ndarray) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import MultiplyMoving
 from neuroncore_rtl.tb.campaign.soak.runs import (
     COVERED,
     coverage,
@@ -32,7 +32,7 @@ from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
 from neuroncore_rtl.tb.tests.soak import draw, engine_cases, machines
 from neuroncore_rtl.tb.tests.soak.case import CaseKind, kind_of
-from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
+from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
 from tests.hdl.tensor.engines import in_shell
 from tests.house.tree import ROOT
@@ -40,6 +40,8 @@ from tests.tb.campaign.jobs import InProcess
 
 SEED = 3
 MACHINES = 2 * len(TURNS)  # every kind, whole cores most often
+
+drawn_case = cache(draw.drawn_case)
 
 
 def cases(each: int, machines: int = MACHINES):
@@ -186,14 +188,7 @@ def run_soak(monkeypatch, tmp_path, *words):
 
 
 def golden_with_a_defect(device, work, *, doing):
-    program, items, drains, moves = work.program, [], list(work.program.drains), 0
-    for step in program.steps:
-        items.append(step.instruction)
-        moves += isinstance(step.instruction, MultiplyMoving)
-        while drains and drains[0].moves <= moves and isinstance(step.instruction, MultiplyMoving):
-            drain = drains.pop(0)
-            items.append((drain.psum, drain.words))
-    items += [(drain.psum, drain.words) for drain in drains]
+    program, items = work.program, list(engine_cases.items_of(work.program))
     _, words = replayed(device.config, items, program.stationary, program.moving)
     broken = any(getattr(i, "transpose", False) and i.n > 1 for i in items if not isinstance(i, tuple))
     if broken and len(words):
