@@ -184,18 +184,21 @@ def test_testbench_fails_at_a_byte_that_differs(simulation, image, tmp_path):
     assert "memory 00000282: is" in output and "FAILED: memory is not as expected" in output
 
 
-def test_testbench_fails_if_the_program_does_not_end(simulation, image, tmp_path):
-    status, output = run("vvp", "-n", str(simulation), f"+image={image}", "+limit=100", cwd=tmp_path)
-    assert status != 0 and "the program has not ended within +limit" in output and "PASSED" not in output
+def test_icarus_has_nothing_to_say(simulation):
+    assert simulation.is_file()
 
 
 @pytest.fixture(scope="module")
 def silent(board, description, tmp_path_factory) -> Path:
-    """Return the testbench of a core with constant outputs, which loads in a tenth of the time."""
+    """Return the testbench of a core without logic; with +answers it accepts all, and never ends."""
     folder = tmp_path_factory.mktemp("silent")
     ports = [f"{port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in description["ports"]]
-    zeros = [f"assign {port['name']} = 0;" for port in description["ports"] if port["direction"] == "output"]
-    (folder / "silent.v").write_text("\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *zeros, "endmodule\n")))
+    values = {"s_axi_rdata": f"s_axi_araddr ? {host_map.HOST_VERSION} : {host_map.HOST_MAGIC}"}
+    values |= {f"s_axi_{name}": "answers" for name in ("awready", "wready", "bvalid", "arready", "rvalid")}
+    outputs = [port["name"] for port in description["ports"] if port["direction"] == "output"]
+    body = ['reg answers; initial answers = $test$plusargs("answers") != 0;']
+    body += [f"assign {name} = {values.get(name, 0)};" for name in outputs]
+    (folder / "silent.v").write_text("\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *body, "endmodule\n")))
     icarus(board, folder / "board.vvp", f"{TESTBENCH}.v", str(folder / "silent.v"))
     return folder / "board.vvp"
 
@@ -204,6 +207,7 @@ def silent(board, description, tmp_path_factory) -> Path:
     ("arguments", "reason"),
     [
         (["+image={image}"], "FAILED: no answer at s_axi"),
+        (["+image={image}", "+answers", "+limit=100"], "the program has not ended within +limit"),
         (["+image=/nowhere"], "there is nothing to compare: is +image right?"),
         (["+image={image}", "+limit=x"], "+limit or +reset is not a number"),
         (["+image={image}", "+hbm_latency=x"], "hbm: a plusarg is not a number"),
