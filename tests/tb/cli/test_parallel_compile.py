@@ -1,6 +1,7 @@
 """`parallel_compile`: programs of a script in the cache before it runs, errors, and Ctrl-C."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def command(tmp_path, *words):
     return subprocess.Popen([sys.executable, *words], env=environment, **pipes)
 
 
-def test_a_scripts_programs_are_compiled_before_it_runs_and_an_error_stops_no_other(tmp_path):
+def test_a_scripts_programs_are_compiled_before_it_runs_and_an_error_stops_no_other(tmp_path, monkeypatch, capsys):
     script = str(tmp_path / "script.py")
     words = "-m", "neuroncore_rtl", "parallel_compile", "--workers", "1", script, "--solve", "solve"
     compiling = command(tmp_path, *words)
@@ -51,7 +52,10 @@ def test_a_scripts_programs_are_compiled_before_it_runs_and_an_error_stops_no_ot
     assert lines[3].startswith("[2/2] eigh: operations must be StableHLO's own, not a call of lapack")
     (file,) = (tmp_path / "cache").iterdir()
     made = file.stat().st_mtime_ns
-    out, errors = command(tmp_path, script).communicate()
+    monkeypatch.setattr(sys, "argv", [script])
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path / "cache"))
+    runpy.run_path(script)
+    out, errors = capsys.readouterr()
     assert out == "sum 16.0 []\n" and "compiling" not in errors
     assert file.stat().st_mtime_ns > made  # used, not written
     assert [*(tmp_path / "cache").iterdir()] == [file]
