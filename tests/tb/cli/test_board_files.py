@@ -158,7 +158,6 @@ def test_image(image):
     [
         (["mac"], "TEST must be one that has an image, .*matmul"),
         (["matmul", "TARGET=engine"], "TARGET must be core for an image, not engine"),
-        (["matmul", "M=0"], "M must be"),
     ],
 )
 def test_image_is_refused(words, message):

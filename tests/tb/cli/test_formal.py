@@ -21,8 +21,6 @@ from tests.tb.proofs.mutants import change
         (["RISCV_FORMAL=there"], "RISCV_FORMAL must be given with UNIT=riscv"),
         (["UNIT=riscv", "RISCV_FORMAL=there"], "RISCV_FORMAL must be a checkout of riscv-formal"),
         (["ONLY=nothing of it"], "ONLY must be in the name of a proof, not 'nothing of it'"),
-        (["UNIT=pe"], "UNIT must be one of"),
-        (["DEPTH=0"], "DEPTH must be"),
     ],
 )
 def test_refused(words, message):

@@ -106,8 +106,6 @@ def test_shapes_that_contradict_the_files_are_refused(tmp_path):
         make_picture(PICTURE.settings([f"A={file}", f"B={file}"]))
     with pytest.raises(UsageError, match="^the array of a picture must have at most 8 x 8 elements, not 16 x 16"):
         make_picture(PICTURE.settings(["PRESET=small"]))
-    with pytest.raises(UsageError, match="^M must be an integer from 1 to 64, not '65'$"):
-        PICTURE.settings(["M=65"])
     np.save(tmp_path / "v.npy", np.arange(3.0))
     with pytest.raises(UsageError, match=r"^A must be a file of rows .*: it has one dimension, not two$"):
         read_matrix("A", tmp_path / "v.npy")

@@ -85,8 +85,6 @@ def test_a_network_that_does_not_learn_fails_the_bench(test, words, said, monkey
         (["PROMPT=Shall I", "SEQ=6"], "PROMPT must have from 1 to SEQ=6 characters, not 7"),
         (["PROMPT=Shall I", "SEQ=8", "TOKENS=3"], "TOKENS must be at most 2 with SEQ=8 and a prompt of .*, not 3"),
         (["HEADS=5"], "heads must divide the 32 features of a character, not 5"),
-        (["STEPS=1"], "STEPS must be an integer from 2 to 10000, not '1'"),
-        (["SEQ=1025"], "SEQ must be an integer from 2 to 1024, not '1025'"),
         (["DIM=4096", "HIDDEN=16384", "LAYERS=32"], "tensors in HBM must have at most 536,870,912 bytes"),
     ],
 )
