@@ -106,6 +106,11 @@ def test_no_cycle_is_lost_but_the_first_load_one_fill_and_one_drain(fmt, shape):
     assert constant <= OVERHEAD
 
 
+def test_fp32_takes_four_times_the_cycles_of_bf16():
+    bf16, fp32 = (check(fmt, (64, 64, 512), SMALL)["cycles"] for fmt in (BF16, FP32))
+    assert 3.92 <= fp32 / bf16 <= 4.08
+
+
 def test_latency_follows_from_the_pipelines_depths():
     """At full size the latency is rows * mac_latency + columns and at most OVERHEAD, for any `add_latency`."""
     for config in (PRESETS["full"], Config(rows=128, columns=128, mac_latency=5, add_latency=4)):
