@@ -74,10 +74,11 @@ def test_kernels_and_layers_are_golden_and_near_float64(words):
     assert "TARGET=core" not in words or report.rows["dma_bytes"]["read_bytes"] > 0
 
 
-def test_a_program_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr(workbench, "PROGRAM_DEPTH", 4096)
-    with pytest.raises(UsageError, match=r"sr must have at most 4,096 instructions of the vector engine, not \d,\d"):
-        report_of("sr", "M=1 STEPS=1")
+def test_a_program_that_is_too_long_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "own.txt").write_text("0.5 " * 40)
+    monkeypatch.setattr(workbench, "PROGRAM_DEPTH", 64)
+    with pytest.raises(UsageError, match=r"sr must have at most 64 instructions of the vector engine, not \d\d"):
+        report_of("sr", f"M=1 STEPS=0 ADDENDS={tmp_path / 'own.txt'}")
 
 
 @pytest.mark.slow

@@ -36,15 +36,14 @@ def test_learning_and_writing_on_the_core():
     assert report.rows["writes"].startswith("and") and len(report.rows["writes"]) == 6
 
 
-def test_the_same_on_every_run_of_a_seed_and_on_golden():
-    words = ("TARGET=model", "TARGET=model", "TARGET=golden", "TARGET=model SEED=2")
+def test_a_seed_gives_the_same_on_the_timing_model_and_on_golden():
+    words = ("TARGET=model", "TARGET=golden", "TARGET=model SEED=2")
     reports = [report_of("charlm", f"{CHARLM} STEPS=2 {word}") for word in words]
     assert all(report.modelled and not report.problems for report in reports)
-    model, again, golden, other = reports
-    assert model.rows["steps"] == again.rows["steps"] != other.rows["steps"]
+    model, golden, other = reports
     losses = model.as_json()["curves"]["loss"]
     assert losses["core"] == [row["loss"] for row in model.rows["steps"].values()] and len(losses["float64"]) == 2
-    assert golden.curves == model.curves and golden.rows["writes"] == model.rows["writes"]
+    assert golden.curves == model.curves != other.curves and golden.rows["writes"] == model.rows["writes"]
     assert model.cycles > 0 and golden.cycles is None
     assert "cycles" in model.rows["steps"]["1"] and "cycles" not in golden.rows["steps"]["1"]
 
@@ -59,9 +58,9 @@ def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
         return expected
 
     monkeypatch.setattr(ImageJob, "golden", wrong)
-    report = report_of("charlm", f"{CHARLM} STEPS=4")
+    report = report_of("charlm", f"{CHARLM} STEPS=3")
     assert report.mismatches == 1
-    assert [row["golden"] == "bit-exact" for row in report.rows["steps"].values()] == [True, False, True, True]
+    assert [row["golden"] == "bit-exact" for row in report.rows["steps"].values()] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_a_network_that_does_not_learn_fails_the_bench(test, words, said, monkey
         return replace(task, options=replace(task.options, rate=-task.options.rate))
 
     monkeypatch.setattr(test, "task_of", task_of)
-    report = report_of(test.TEST.name, f"{words} TARGET=model")
+    report = report_of(test.TEST.name, f"{words} TARGET=golden")
     assert len(report.problems) == 1 and report.problems[0].startswith(f"{said}the loss must fall, but is")
 
 
