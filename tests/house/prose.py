@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.house.tree import ROOT
+from tests.house.tree import ROOT, statements
 
 __all__ = ["LIMITS", "Finding", "Text", "above", "findings", "rates", "texts"]
 
@@ -80,7 +80,7 @@ def texts(source: str, suffix: str) -> Iterator[Text]:
     if suffix == ".md":
         yield Text("page", 1, _NOT_PROSE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source))
         return
-    for node in _statements(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if (docstring := ast.get_docstring(node, clean=False)) is not None:
                 yield Text("docstring", node.body[0].lineno, _QUOTED.sub(" x ", docstring))
@@ -93,14 +93,6 @@ def texts(source: str, suffix: str) -> Iterator[Text]:
     for found in _STRING_OR_COMMENT.finditer(source):
         if found[0].startswith("#"):
             yield Text("comment", 1 + source.count("\n", 0, found.start()), found[0].lstrip("# "))
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and the statements in it, without the expressions, which are most of a tree."""
-    yield node
-    for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
-            yield from _statements(part)
 
 
 def findings(pieces: list[Text]) -> Iterator[Finding]:

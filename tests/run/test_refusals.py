@@ -25,6 +25,7 @@ REFUSED = [
     ("timing", "HBM_PORTS=3 DMA_ENGINES=2", r"hbm_ports must be at most dma_engines \(2\), not 3"),
     ("allreduce", "LINK_BYTES=24", "LINK_BYTES must be a power of two, not 24"),
     ("linear", "TARGET=model CORES=2", "CORES must be 1 for TARGET=model, not 2"),
+    *(("matmul", f"TARGET=model {word}", f"{word[:5]} must be 0 for TARGET=model") for word in ("STALL=10", "WAVES=1")),
     ("embedding", "SEQ=1 DIM=65536 VOCAB=65536", "tensors in HBM must have at most"),
     ("conv2d", "FILTER=64 CHANNELS=4096 N=4096 HEIGHT=64 WIDTH=64", "tensors in HBM must have at most"),
     ("tensor_parallel", "M=65536 K=65536 N=65536", "tensors in HBM must have at most"),

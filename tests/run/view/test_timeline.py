@@ -147,14 +147,6 @@ def test_curves_of_links_are_those_of_the_windows(write_and_read):
     assert timeline.curves["links: utilisation, percent"]["chip 0 down -> chip 1"] == [(0, 0)]
 
 
-def test_the_links_have_a_timeline_of_their_own(write_and_read):
-    links = write_and_read(*link_tracks(INSTANCE, SAMPLES_OF_LINKS, credits=False))
-    assert not links.slices and "links: credits used" not in links.groups
-    assert len(links.curves["links: utilisation, percent"]) == 4
-    empty = write_and_read(*link_tracks(INSTANCE, [], credits=False))
-    assert not empty.slices and not empty.curves
-
-
 def samples_until(end: int) -> str:
     """Return the samples of a run by the harness; their distance doubles at sample 200 and each 100th after it."""
     lines, window, due, taken = [], FIRST_WINDOW, FIRST_WINDOW, 0
