@@ -38,7 +38,7 @@ _HARD = {
         (0x80000000, 0x00000005),  # the smallest integer, or -0
         (0xFFFFFFFE, 0x00000001),  # a small negative integer, or NaN
         (0x3F800000, 0xFFC12345),  # NaN that is not canonical
-        (0xC04CCCCD, 0x00000000),  # fractions, and where there are none any more
+        (0xC04CCCCD, 0x00000000),  # fractions, and the first numbers without fractions
         (0xC06CCCCD, 0x00000000),
         (0x4AFFFFFF, 0x00000000),
         (0xCAFFFFFF, 0x00000000),

@@ -50,7 +50,7 @@ Draw = Callable[[np.random.Generator], Example]
 
 @dataclass(frozen=True)
 class Row:
-    """One rule: what it is about, the result, its source, and a function that draws an example."""
+    """One rule: its subject, the result, its source, and a function that draws an example."""
 
     about: str
     result: str

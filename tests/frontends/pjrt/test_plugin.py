@@ -1,4 +1,4 @@
-"""Plug-in of JAX: unedited scripts in processes of their own."""
+"""Plug-in of JAX: unedited scripts in separate processes."""
 
 import io
 import os

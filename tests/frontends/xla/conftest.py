@@ -1,4 +1,4 @@
-"""Tests compile every model anew, without flags of the environment; without JAX there are none."""
+"""Tests compile every model anew, without flags of the environment; without JAX they are skipped."""
 
 from importlib.util import find_spec
 

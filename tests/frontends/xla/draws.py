@@ -93,7 +93,7 @@ class Pool:
         )
 
     def small(self, value: Any, most: float) -> Any:
-        """Return whole numbers of at most this size, of which sums are exact."""
+        """Return whole numbers of at most this size; their sums are exact."""
         if not is_float(value.dtype):
             return value
         # XLA folds the rounding of FP8 constants to NaN.

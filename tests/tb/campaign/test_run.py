@@ -111,7 +111,7 @@ def test_a_task_is_not_blamed_for_another_on_its_worker(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_built_is_tried_once(tmp_path):
-    """Neither for the tasks that wait for the first one of their group, nor for those that are drawn later."""
+    """Tasks that wait for the first one of their group, and tasks drawn later, both fail without a build."""
     log, unbuildable = tmp_path / "log", jobs.tasks(jobs.unbuildable, 9, str(tmp_path / "log"), group="one")
     rows = rows_of(tmp_path, [*unbuildable[:4], *jobs.tasks(jobs.square, 3), *unbuildable[4:]])
     assert statuses(rows) == {"passed": 3, "broken": 9}

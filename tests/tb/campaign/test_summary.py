@@ -28,7 +28,7 @@ def test_chosen_measures_include_all_below_their_name():
     assert summary.shown_measures(ROWS, ("busy", "acc")) == ["cycles", "busy.tensor"]
     with pytest.raises(UsageError, match="a name in measures must be one of .*, not 'acuracy'; did you mean accuracy"):
         summary.check_measures(ROWS, ("loss", "acuracy"))
-    summary.check_measures([], ("los",))  # a sweep of which all runs broke
+    summary.check_measures([], ("los",))  # all runs of the sweep broke
 
 
 def test_statistics_over_the_seeds():
