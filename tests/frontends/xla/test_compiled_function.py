@@ -27,16 +27,23 @@ def arguments(rng):
     return (params, rng.normal(size=(2, 4)).astype(np.float32)), {"shift": 0.5}
 
 
-def saved(path, rng, target="golden"):
-    args, kwargs = arguments(rng)
-    made = jit(layer, preset="nano", target=target).lower(*args, **kwargs).compile()
+def saved(path, target="golden"):
+    args, kwargs = arguments(np.random.default_rng(1))
+    made = jit(layer, preset="nano", target=target, cache="").lower(*args, **kwargs).compile()
     made.save(path)
     return made, args, kwargs
 
 
+@pytest.fixture(scope="module")
+def layer_file(tmp_path_factory):
+    """Return a file, and the compiled function in it with its arguments."""
+    path = tmp_path_factory.mktemp("layer") / "layer.npz"
+    return path, *saved(path)
+
+
 @pytest.mark.parametrize("target", ["model", "rtl"])
-def test_a_loaded_function_has_the_results_cycles_and_report_of_the_compiled_one(rng, tmp_path, target):
-    made, args, kwargs = saved(tmp_path / "layer.npz", rng, target)
+def test_a_loaded_function_has_the_results_cycles_and_report_of_the_compiled_one(tmp_path, target):
+    made, args, kwargs = saved(tmp_path / "layer.npz", target)
     loaded = load_model(tmp_path / "layer.npz", target=target)
     right, found = made(*args, **kwargs), loaded(*args, **kwargs)
     assert jax.tree.structure(right) == jax.tree.structure(found)
@@ -59,14 +66,13 @@ assert found["y"].dtype.name == "bfloat16" and found["rest"][1][0].tolist() == [
 """
 
 
-def test_a_file_needs_no_jax(rng, tmp_path):
-    saved(tmp_path / "layer.npz", rng)
-    done = subprocess.run([sys.executable, "-c", _WITHOUT_JAX, str(tmp_path / "layer.npz")], capture_output=True)
+def test_a_file_needs_no_jax(layer_file):
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_JAX, str(layer_file[0])], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_a_compiled_function_is_profiled_like_a_program(rng, tmp_path):
-    made, args, kwargs = saved(tmp_path / "layer.npz", rng, "model")
+def test_a_compiled_function_is_profiled_like_a_program(tmp_path):
+    made, args, kwargs = saved(tmp_path / "layer.npz", "model")
     made.variables = {"profile": 1}
     loaded = load_model(tmp_path / "layer.npz", target="model", profile=1)
     for one in (made, loaded):
@@ -83,7 +89,7 @@ def test_lowering_shows_stablehlo_and_takes_shapes(rng):
     assert lowered.compile()(*args, **kwargs)["y"].shape == (2, 5)
 
 
-def test_wrong_files_are_refused_in_a_sentence(rng, tmp_path, monkeypatch):
+def test_wrong_files_are_refused_in_a_sentence(tmp_path, monkeypatch):
     path = tmp_path / "layer.npz"
     with pytest.raises(FileNotFoundError, match="must be an existing file, not .*layer.npz"):
         load_model(path)
@@ -96,11 +102,11 @@ def test_wrong_files_are_refused_in_a_sentence(rng, tmp_path, monkeypatch):
     write_image(path, build_image(Program(PRESETS["nano"])))
     with pytest.raises(ValueError, match="must be a file of a model, not of another image"):
         load_model(path)
-    made, *_ = saved(path, rng)
+    made, *_ = saved(path)
     made.compiled.write(path)
     with pytest.raises(ValueError, match="must be a file that `save` wrote, not one of the cache"):
         load_model(path)
-    saved(path, rng)
+    saved(path)
     monkeypatch.setattr("neuroncore_rtl.run.image_file.FORM", 99)
     with pytest.raises(ValueError, match="must be of this version, form 99 and spec .*, not 2 and .*; compile it"):
         load_model(path)
@@ -127,18 +133,18 @@ def _without(params, name):
         (lambda p, x: ((p, x), {}), r"kwargs must be a dict of \['shift'\], as compiled, not dict of \[\]", 1),
     ],
 )
-def test_arguments_other_than_compiled_are_refused(rng, tmp_path, change, message, live):
-    made, (params, x), _ = saved(tmp_path / "layer.npz", rng)
+def test_arguments_other_than_compiled_are_refused(layer_file, change, message, live):
+    path, made, (params, x), _ = layer_file
     args, kwargs = change(params, x)
     with pytest.raises(ValueError, match=message):
-        load_model(tmp_path / "layer.npz", target="golden")(*args, **kwargs)
+        load_model(path, target="golden")(*args, **kwargs)
     with pytest.raises(ValueError, match="the arguments must form the tree" if live else message):
         made(*args, **kwargs)
 
 
-def test_numbers_and_64_bits_are_accepted_as_by_jax(rng, tmp_path):
-    _, (params, x), _ = saved(tmp_path / "layer.npz", rng)
-    loaded = load_model(tmp_path / "layer.npz", target="golden")
+def test_numbers_and_64_bits_are_accepted_as_by_jax(layer_file):
+    path, _, (params, x), _ = layer_file
+    loaded = load_model(path, target="golden")
     wide = {"w": params["w"].astype(np.float64), "b": params["b"].astype(np.int64)}
     np.testing.assert_array_equal(loaded(wide, x, shift=1)["y"], loaded(params, x, shift=np.float32(1))["y"])
 

@@ -1,5 +1,7 @@
 """Loops and branches: results equal JAX's, in the controller's form and as operations."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from jax import lax
 from jax import numpy as jnp
 
 from neuroncore_rtl.kernels.program import flow
-from tests.frontends.xla.results import compare
+from tests.frontends.xla.results import compare, compare_all, compare_calls
 
 _DRAWN = np.random.default_rng(11)
 
@@ -40,21 +42,19 @@ def test_loops_of_known_rounds_count(form, rounds):
     assert _loops(found.compiled.program) == (form == "long" and rounds > 0)
 
 
-@pytest.mark.parametrize("first, limit", [(0, 7), (3, 3), (5, -5), (-4, 2)])
-def test_loops_count_between_values(first, limit):
+def test_loops_count_between_values():
     def function(first, limit, x):
         return lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1, c[1] + c[0]), (first, x))
 
-    compare(function, first, limit, _floats(4))
+    compare_calls(function, *((*pair, _floats(4)) for pair in ((0, 7), (3, 3), (5, -5), (-4, 2))))
 
 
-@pytest.mark.parametrize("step, limit", [(3, 11), (5, 10), (1, 2)])
 @pytest.mark.parametrize("of", [np.int32, np.uint32, np.int8, np.float32])
-def test_counters_have_steps_and_types(form, step, limit, of):
-    def function(x):
+def test_counters_have_steps_and_types(form, of):
+    def function(x, step, limit):
         return lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + of(step), c[1] + 1), (of(0), x))
 
-    compare(function, _floats(4))
+    compare_all(*((partial(function, step=s, limit=n), _floats(4)) for s, n in ((3, 11), (5, 10), (1, 2))))
 
 
 def test_carried_values_change_places(form):
@@ -64,15 +64,14 @@ def test_carried_values_change_places(form):
     compare(function, *(_floats(3, 3) for _ in range(3)), 50)
 
 
-@pytest.mark.parametrize("number", [0, 1, 7, 27])
-def test_loops_run_while_a_condition_of_data_holds(number):
+def test_loops_run_while_a_condition_of_data_holds():
     def function(n):
         def body(c):
             return jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1
 
         return lax.while_loop(lambda c: c[0] > 1, body, (n, 0))
 
-    compare(function, number)
+    compare_calls(function, (0,), (1,), (7,), (27,))
 
 
 def test_conditions_of_arrays_may_reduce_them():
@@ -87,22 +86,21 @@ def test_values_of_a_round_are_not_reused_outside(form):
         y = lax.cond(i > 0, lambda: jnp.stack([turned, turned + 1]), lambda: jnp.zeros((2, x.size), x.dtype))
         return y, turned * 2
 
-    for index in (0, 1):
-        compare(function, index, _floats(3, 5))
+    compare_calls(function, *((index, _floats(3, 5)) for index in (0, 1)))
 
 
-@pytest.mark.parametrize("index", [-(1 << 31), -1, 0, 1, 2, 3, (1 << 31) - 1])
-def test_switches_take_one_branch(form, index):
+def test_switches_take_one_branch(form):
     def function(i, x, y):
         branches = [lambda x: (x, y), lambda x: (x + 1, x), lambda x: (x * y, -y)]
         return lax.switch(i, branches, x)
 
-    compare(function, index, _floats(3, 5), _floats(3, 5))
+    indices = -(1 << 31), -1, 0, 1, 2, 3, (1 << 31) - 1
+    compare_calls(function, *((index, _floats(3, 5), _floats(3, 5)) for index in indices))
 
 
-@pytest.mark.parametrize("flag", [False, True])
-def test_conditionals_take_one_branch(form, flag):
-    found = compare(lambda p, x: lax.cond(p, lambda x: x - 1, lambda x: x * x, x), flag, _floats(40))
+def test_conditionals_take_one_branch(form):
+    calls = ((flag, _floats(40)) for flag in (False, True))
+    found = compare_calls(lambda p, x: lax.cond(p, lambda x: x - 1, lambda x: x * x, x), *calls)
     assert _loops(found.compiled.program) == (2 if form == "long" else 0)
 
 
@@ -114,9 +112,8 @@ def _nested(x, n):
     return lax.fori_loop(0, n, outer, x)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 6])
-def test_loops_and_branches_nest(form, rounds):
-    compare(_nested, _floats(5), rounds)
+def test_loops_and_branches_nest(form):
+    compare_calls(_nested, *((_floats(5), rounds) for rounds in (0, 1, 6)))
 
 
 @pytest.mark.parametrize("usual", [1000, pytest.param(flow.LOOP_ROUNDS, marks=pytest.mark.slow)])

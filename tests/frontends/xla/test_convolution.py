@@ -1,5 +1,6 @@
 """Convolutions of drawn shapes and attributes, their gradients, and integers."""
 
+from functools import partial
 from math import prod
 
 import jax
@@ -10,8 +11,9 @@ from jax import numpy as jnp
 
 from neuroncore_rtl.frontends.xla.jitted import jit
 from neuroncore_rtl.spec.isa import Storage
-from tests.frontends.xla.bounds import assert_linear, draw_floats, draw_integers
-from tests.frontends.xla.results import compare
+from tests.frontends.xla.bounds import assert_linear, draw_floats
+from tests.frontends.xla.draws import draw_array
+from tests.frontends.xla.results import compare, compare_all
 
 LETTERS = "DHW"
 
@@ -39,25 +41,24 @@ def draw(rng, rank, groups=1, batch_groups=1):
         return [x[d] for d in orders[0]], [w[d] for d in orders[1]], attributes
 
 
-def check(rng, shapes, attributes, preset, types=(np.float32, np.float32)):
-    """Compare a convolution and both gradients."""
+def check(rng, shapes, attributes, preset):
+    """Compare a convolution and both gradients; each is linear in the two operands that it depends on."""
 
     def convolve(x, w):
         return lax.conv_general_dilated(x, w, **attributes)
 
-    x, w = (draw_floats(rng, *shape, dtype=of) for shape, of in zip(shapes, types, strict=True))
-    weights = draw_floats(rng, *jax.eval_shape(convolve, x, w).shape, dtype=types[0])
-    assert_linear(convolve, x, w, preset=preset)
-    # The gradient in one operand is linear in the other one.
-    assert_linear(lambda c, w, x: jax.vjp(lambda x: convolve(x, w), x)[1](c)[0], weights, w, fixed=(x,))
-    assert_linear(lambda c, x, w: jax.vjp(lambda w: convolve(x, w), w)[1](c)[0], weights, x, fixed=(w,))
+    def results(x, w, c):
+        found, gradients = jax.vjp(convolve, x, w)
+        return found, gradients(c)
+
+    x, w = (draw_floats(rng, *shape) for shape in shapes)
+    assert_linear(results, x, w, draw_floats(rng, *jax.eval_shape(convolve, x, w).shape), preset=preset)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("preset", ["nano", "tiny"])
-def test_drawn(rank, preset):
+def test_drawn(rank):
     rng = np.random.default_rng(rank)
-    for _ in range(3):
+    for preset in ("nano", "tiny", "nano"):
         x, w, attributes = draw(rng, rank)
         check(rng, (x, w), attributes, preset)
 
@@ -129,14 +130,12 @@ def test_narrow_results():
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint8])
 def test_integers(dtype):
     rng = np.random.default_rng(7)
-    wide = np.int32 if np.iinfo(dtype).min else np.uint32
+    wide, cases = np.int32 if np.iinfo(dtype).min else np.uint32, []
     for _ in range(2):
         x, w, attributes = draw(rng, 2)
-
-        def convolve(x, w, attributes=attributes):
-            return lax.conv_general_dilated(x, w, **attributes, preferred_element_type=wide)
-
-        compare(convolve, draw_integers(rng, dtype, *x), draw_integers(rng, dtype, *w))
+        convolve = partial(lax.conv_general_dilated, **attributes, preferred_element_type=wide)
+        cases.append((convolve, draw_array(rng, x, dtype), draw_array(rng, w, dtype)))
+    compare_all(*cases)
 
 
 def test_reversed_filter():

@@ -15,11 +15,12 @@ _COMPILER = {"xla_allow_excess_precision": False}
 """XLA rounds each result to its type, as StableHLO says."""
 
 
-def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = DEPTH) -> None:
+def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = DEPTH, names: tuple = ()) -> None:
     """Compare a random function with JAX's CPU: bit for bit, near values apart."""
-    function = RandomFunction(seed, depth)
-    expected = jax.jit(function).lower(*function.args).compile(_COMPILER)(*function.args)
-    found = jit(function, preset=preset, target=target, order="program")(*function.args)
+    function = RandomFunction(seed, depth, names)
+    machine = jit(function, preset=preset, target=target, order="program")
+    found = machine(*function.args)
+    expected = machine.function.lower(*function.args).compile(_COMPILER)(*function.args)  # lowered once for both
     for one, other, near in zip(found, expected, function.near, strict=True):
         one, other = np.asarray(one), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype), (seed, function.steps)
@@ -35,6 +36,18 @@ def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = 
 def test_random_graphs(first):
     for seed in range(first, first + 5):
         check(seed)
+
+
+FUSED = (
+    "binary", "unary", "compare", "clamp", "select", "convert", "pairs", "quotient", "broadcast", "concatenate",
+    "reshape", "reverse", "transpose", "reduce",
+)  # fmt: skip
+"""Steps that one pass over rows may join."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs_of_steps_of_a_pass(seed):
+    check(seed, depth=16, names=FUSED)
 
 
 def test_all_kinds_are_drawn():

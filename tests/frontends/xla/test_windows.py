@@ -9,8 +9,9 @@ from jax import lax
 from jax import numpy as jnp
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from tests.frontends.xla.bounds import assert_linear, draw_floats, draw_integers, run_golden
-from tests.frontends.xla.results import compare, run_text
+from tests.frontends.xla.bounds import assert_linear, draw_floats, run_golden
+from tests.frontends.xla.draws import draw_array
+from tests.frontends.xla.results import compare, compare_all, compile_text, run_text
 
 PRESETS = ["nano", "tiny"]
 
@@ -30,52 +31,52 @@ def draw_window(rng, shape):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_drawn_windows(preset):
-    rng = np.random.default_rng(1)
-    for shape in [(9,), (6, 7), (5, 6), (3, 5, 4)] * 2:
+    rng, cases = np.random.default_rng(len(preset)), []
+    for shape in [(9,), (6, 7), (5, 6), (3, 5, 4)]:
         window = draw_window(rng, shape)
-        x = draw_integers(rng, np.int32, *shape)
 
         def reduced(x, window=window):
             functions = (0, lax.add), (-(2**31), lax.max), (2**31 - 1, lax.min), (3, lax.mul)
             return [lax.reduce_window(x, np.int32(start), function, **window) for start, function in functions]
 
-        compare(reduced, x, preset=preset)
-        assert_linear(
-            lambda x, window=window: lax.reduce_window(x, x.dtype.type(0), lax.add, **window),
-            draw_floats(rng, *shape), preset=preset,
-        )  # fmt: skip
+        def added(x, window=window):
+            return lax.reduce_window(x, x.dtype.type(0), lax.add, **window)
+
+        cases.append((reduced, draw_array(rng, shape, np.int32)))
+        assert_linear(added, draw_floats(rng, *shape), preset=preset)
+    compare_all(*cases, preset=preset)
 
 
 def test_order_and_several_operands():
     """A body that is associative, but not commutative, on pairs."""
     rng = np.random.default_rng(2)
-    x, y = draw_integers(rng, np.int32, 4, 37), draw_integers(rng, np.int32, 4, 37)
+    x, y = draw_array(rng, (4, 37), np.int32), draw_array(rng, (4, 37), np.int32)
 
     def composed(a, b):
         return a[0] * b[0], a[1] * b[0] + b[1]
 
-    for size, padding in [((1, 5), "VALID"), ((2, 3), "SAME"), ((1, 29), ((0, 0), (28, 0)))]:
+    def windows(x, y):
+        sides = ((1, 5), "VALID"), ((2, 3), "SAME"), ((1, 29), ((0, 0), (28, 0)))
+        start = np.int32(1), np.int32(0)
+        return [lax.reduce_window((x, y), start, composed, size, (1, 1), padding) for size, padding in sides]
 
-        def windows(x, y, size=size, padding=padding):
-            return lax.reduce_window((x, y), (np.int32(1), np.int32(0)), composed, size, (1, 1), padding)
-
-        compare(windows, x, y)
+    compare(windows, x, y)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_cumulative(preset):
+@pytest.mark.parametrize(("preset", "n"), [("nano", 1), ("nano", 64), ("tiny", 7), ("tiny", 100)])
+def test_cumulative(preset, n):
     rng = np.random.default_rng(3)
-    for n in (1, 7, 64, 100):
-        x = draw_integers(rng, np.int32, 3, n)
-        compare(lambda x: (jnp.cumsum(x, 1), lax.cummax(x, 1, reverse=True), jnp.cumprod(x, 0)), x, preset=preset)
-        f = draw_floats(rng, n, 2)
-        assert_linear(lambda x: jnp.cumsum(x, 0), f, preset=preset)
-        f[n // 2, 0] = np.nan
-        compare(lambda x: (lax.cummin(x, 0), lax.cummax(x, 0)), f, preset=preset)
+    x, f = draw_array(rng, (3, n), np.int32), draw_floats(rng, n, 2)
+    assert_linear(lambda x: jnp.cumsum(x, 0), f, preset=preset)
+    f[n // 2, 0] = np.nan
+    compare_all(
+        (lambda x: (jnp.cumsum(x, 1), lax.cummax(x, 1, reverse=True), jnp.cumprod(x, 0)), x),
+        (lambda x: (lax.cummin(x, 0), lax.cummax(x, 0)), f),
+        preset=preset,
+    )
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("preset", "padding"), [("tiny", "SAME"), ("nano", "VALID")])
 def test_gradients_of_pooling(preset, padding):
     rng = np.random.default_rng(4)
     for size, stride in [((3, 3), (2, 2)), ((2, 2), (2, 2)), ((2, 3), (1, 3))]:
@@ -94,25 +95,6 @@ def test_gradients_of_pooling(preset, padding):
         assert_linear(lambda c, x: jax.vjp(mean, x)[1](c)[0], weights, fixed=(x,), preset=preset)
 
 
-def test_selection():
-    """Ties, NaN, windows in the padding, and another comparison; sums of integers are exact."""
-    rng = np.random.default_rng(5)
-    x = rng.integers(-2, 3, (7, 6)).astype(np.float32)
-    x[rng.random(x.shape) < 0.15] = np.nan
-    x[0] = -np.inf
-    for select in (lax.ge_p, lax.gt_p, lax.le_p):
-        for padding in (((0, 0), (0, 0)), ((1, 2), (2, 1))):
-            counts = [(n + sum(p) - 3) // 2 + 1 for n, p in zip(x.shape, padding, strict=True)]
-            source = rng.integers(-99, 99, counts).astype(np.float32)
-
-            def scattered(x, source, select=select, padding=padding):
-                from jax._src.lax.windowed_reductions import _select_and_scatter_add
-
-                return _select_and_scatter_add(source, x, select, (3, 3), (2, 2), padding)
-
-            compare(scattered, x, source)
-
-
 PADDINGS = [((0, 2), (0, 0)), ((2, 0), (0, 1)), ((0, 0), (1, 0)), ((1, 2), (2, 1)), ((2, 2), (2, 2))]
 
 
@@ -121,10 +103,8 @@ PADDINGS = [((0, 2), (0, 0)), ((2, 0), (0, 1)), ((0, 0), (1, 0)), ((1, 2), (2, 1
 def test_padding_of_a_selection(padding, direction, keeps):
     """No element of the padding is selected. JAX pads the array itself, so this is StableHLO's text."""
     rng, size = np.random.default_rng(6), (3, 3)
-    for stride, (low, high) in product([(2, 1), (3, 4)], [(-2, -1), (-1, 1), (1, 3)]):
-        x = rng.integers(low, high, (4, 5), endpoint=True).astype(np.float32)
-        counts = tuple((n + sum(p) - w) // s + 1 for n, p, w, s in zip(x.shape, padding, size, stride, strict=True))
-        source = rng.integers(1, 99, counts).astype(np.float32)
+    for stride in (2, 1), (3, 4):
+        counts = tuple((n + sum(p) - w) // s + 1 for n, p, w, s in zip((4, 5), padding, size, stride, strict=True))
         pads = ", ".join(str(list(pair)) for pair in padding)
         attributes = f"padding = dense<[{pads}]> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 3>, "
         attributes += f"window_strides = array<i64: {stride[0]}, {stride[1]}>"
@@ -142,15 +122,19 @@ def test_padding_of_a_selection(padding, direction, keeps):
           }}) : ({kinds[0]}, {kinds[1]}, tensor<f32>) -> {kinds[0]}
           return %r : {kinds[0]}
         }}"""
-        expected = np.zeros_like(x)
-        for place in np.ndindex(counts):
-            first = [at * s - p for at, s, (p, _) in zip(place, stride, padding, strict=True)]
-            inside = [(i, j) for i, j in product(*(range(at, at + 3) for at in first)) if 0 <= i < 4 and 0 <= j < 5]
-            best = inside[0]
-            for other in inside[1:]:
-                best = best if keeps(x[best], x[other]) else other
-            expected[best] += source[place]
-        np.testing.assert_array_equal(run_text(text, x, source)[0], expected)
+        compiled = compile_text(text)
+        for low, high in (-2, -1), (-1, 1), (1, 3):
+            x = rng.integers(low, high, (4, 5), endpoint=True).astype(np.float32)
+            source = rng.integers(1, 99, counts).astype(np.float32)
+            expected = np.zeros_like(x)
+            for place in np.ndindex(counts):
+                first = [at * s - p for at, s, (p, _) in zip(place, stride, padding, strict=True)]
+                inside = [(i, j) for i, j in product(*(range(at, at + 3) for at in first)) if 0 <= i < 4 and 0 <= j < 5]
+                best = inside[0]
+                for other in inside[1:]:
+                    best = best if keeps(x[best], x[other]) else other
+                expected[best] += source[place]
+            np.testing.assert_array_equal(compiled.execute((x, source), "golden")[0][0], expected)
 
 
 def test_refusals():
