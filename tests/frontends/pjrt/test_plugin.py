@@ -9,13 +9,17 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import neuroncore_rtl
+from neuroncore_rtl.frontends import pjrt
 from tests.house.tree import ROOT
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
 
 HERE = Path(__file__).parent
 LOSS = 2e-6
@@ -62,57 +66,16 @@ def test_the_variables_of_stochastic_rounding(script):
     text = """
 import jax, jax.numpy as jnp, numpy as np
 f, x = jax.jit(lambda x: x.astype(jnp.bfloat16)), np.full((16, 500), 1.001, np.float32)
-for _ in range(2): print(np.asarray(f(x), np.float32).mean())
+for _ in range(2): print(np.asarray(f(x), np.float32).mean(dtype=np.float64))
 """
-    enabled = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1", "NEURON_RT_STOCHASTIC_ROUNDING_SEED": "4"}
-    first, again = (script(text, **enabled) for _ in range(2))
-    assert first.returncode == 0, first.stderr
-    lines = first.stdout.splitlines()
-    assert first.stdout == again.stdout and len(lines) == 2 and lines[0] != lines[1]
-    assert all(abs(float(line.split()[0]) - 1.001) < 2e-4 for line in lines)
-
-
-ERRORS = """
-import jax, jax.numpy as jnp, numpy as np
-def show(function):
-    try: print(function())
-    except Exception as error: print(type(error).__name__, error)
-x = jnp.ones(4)
-show(lambda: jnp.linalg.qr(jnp.eye(2)))
-show(lambda: jax.device_put(np.zeros(2, np.complex64)))
-show(lambda: jnp.zeros((1 << 14, 1 << 14)))
-show(lambda: [jax.device_put(np.zeros(1 << 26, np.float32)) for _ in range(3)])
-show(lambda: jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(x))
-show(lambda: jax.device_put(x, jax.devices()[1]).devices())
-mesh = jax.make_mesh((2,), ("a",))
-show(lambda: jnp.sum(jax.device_put(x, jax.NamedSharding(mesh, jax.P("a")))))
-jax.config.update("jax_enable_x64", True)
-show(lambda: jax.device_put(np.arange(3)))
-show(lambda: jax.jit(lambda: jnp.ones(3, jnp.int64))())
-jax.config.update("jax_enable_x64", False)
-show(lambda: [jax.jit(lambda x: ())(x), x + 1])
-"""
-
-
-def test_errors_are_sentences_of_jax_exceptions_and_the_process_goes_on(script):
-    found = script(ERRORS, NEURON_RT_NUM_CORES="2")
+    found = script(text, NEURON_RT_STOCHASTIC_ROUNDING_EN="1", NEURON_RT_STOCHASTIC_ROUNDING_SEED="4")
     assert found.returncode == 0, found.stderr
-    expected = (
-        r"JaxRuntimeError UNIMPLEMENTED: operations must be StableHLO's own, not a call of Qr; .* \(.*/script.py:7\)",
-        r"JaxRuntimeError UNIMPLEMENTED: element types must be f32, .* not complex<f32>",
-        r"JaxRuntimeError RESOURCE_EXHAUSTED: (arrays|values) must have at most 536,870,912 bytes of HBM together .*",
-        r"JaxRuntimeError RESOURCE_EXHAUSTED: arrays must .* not 536,870,976 with float32\[67108864\]",
-        r"ValueError `EmitPythonCallback` not supported on neuron backend.",
-        r"\{NeuronCore\(id=1\)\}",
-        r"JaxRuntimeError UNIMPLEMENTED: a program must be of one core, not of 2; .*",
-        r"JaxRuntimeError UNIMPLEMENTED: arrays must be of elements of at most 32 bits, not i64; leave .*",
-        r"JaxRuntimeError UNIMPLEMENTED: values that are no constants must be of f32, .*, not i64; use int32.*",
-        r"\[\(\), Array\(\[2., 2., 2., 2.\], dtype=float32\)\]",
+    model = neuroncore_rtl.jit(
+        lambda x: x.astype(jnp.bfloat16), preset="tiny", target="golden", rounding="stochastic", rounding_seed=4
     )
-    lines = found.stdout.splitlines()
-    assert len(lines) == len(expected), found.stdout
-    for line, pattern in zip(lines, expected, strict=True):
-        assert re.fullmatch(pattern, line), (line, pattern)
+    x = np.full((16, 500), 1.001, np.float32)
+    means = [np.asarray(model(x), np.float32).mean(dtype=np.float64) for _ in range(2)]
+    assert [*map(float, found.stdout.split())] == means and means[0] != means[1]
 
 
 MEMORY = """
@@ -131,6 +94,42 @@ stats = jax.devices()[0].memory_stats()
 print(stats["bytes_limit"], stats["largest_alloc_size"], stats["peak_bytes_in_use"] >= 3 * 16384)
 print(np.asarray(jax.device_put(np.arange(6.0, dtype=np.float32).reshape(2, 3)[::-1, ::-2])).tolist())
 print(float(jax.jit(lambda x: x.astype(jnp.bfloat16))(np.full((16, 500), 1.001, np.float32)).max()))
+"""
+USED = "16384", "16384 True 2.0", "32768 False", "0", "536870912 16384 True", r"\[\[5.0, 3.0\], \[2.0, 0.0\]\]", "1.0"
+
+ERRORS = """
+def show(function):
+    try: print(function())
+    except Exception as error: print(type(error).__name__, error)
+x = jnp.ones(4)
+show(lambda: jnp.linalg.qr(jnp.eye(2)))
+show(lambda: jax.device_put(np.zeros(2, np.complex64)))
+show(lambda: jnp.zeros((1 << 14, 1 << 14)))
+show(lambda: [jax.device_put(np.zeros(1 << 26, np.float32)) for _ in range(3)])
+show(lambda: jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(x))
+show(lambda: jax.device_put(x, jax.devices()[1]).devices())
+mesh = jax.make_mesh((2,), ("a",))
+show(lambda: jnp.sum(jax.device_put(x, jax.NamedSharding(mesh, jax.P("a")))))
+jax.config.update("jax_enable_x64", True)
+show(lambda: jax.device_put(np.arange(3)))
+show(lambda: jax.jit(lambda: jnp.ones(3, jnp.int64))())
+jax.config.update("jax_enable_x64", False)
+show(lambda: [jax.jit(lambda x: ())(x), x + 1])
+"""
+SENTENCES = (
+    r"JaxRuntimeError UNIMPLEMENTED: operations must be StableHLO's own, not a call of Qr; .* \(.*/script.py:\d+\)",
+    r"JaxRuntimeError UNIMPLEMENTED: element types must be f32, .* not complex<f32>",
+    r"JaxRuntimeError RESOURCE_EXHAUSTED: (arrays|values) must have at most 536,870,912 bytes of HBM together .*",
+    r"JaxRuntimeError RESOURCE_EXHAUSTED: arrays must .* not 536,870,976 with float32\[67108864\]",
+    r"ValueError `EmitPythonCallback` not supported on neuron backend.",
+    r"\{NeuronCore\(id=1\)\}",
+    r"JaxRuntimeError UNIMPLEMENTED: a program must be of one core, not of 2; .*",
+    r"JaxRuntimeError UNIMPLEMENTED: arrays must be of elements of at most 32 bits, not i64; leave .*",
+    r"JaxRuntimeError UNIMPLEMENTED: values that are no constants must be of f32, .*, not i64; use int32.*",
+    r"\[\(\), Array\(\[2., 2., 2., 2.\], dtype=float32\)\]",
+)
+
+EXIT = """
 atexit.register(lambda: print("at exit", float(jnp.ones(3).sum())))
 kept = [jnp.ones(8), jax.jit(lambda x: x * 2)]
 kept.append(kept[1](kept[0]))
@@ -141,13 +140,14 @@ raise SystemExit(7)
 """
 
 
-def test_memory_rounding_to_nearest_and_the_exit_code_of_a_script(script):
-    """Arrays occupy HBM until they are deleted or donated."""
-    found = script(MEMORY)
-    assert (found.returncode, found.stdout.splitlines()) == (7, [
-        "16384", "16384 True 2.0", "32768 False", "0", "536870912 16384 True", "[[5.0, 3.0], [2.0, 0.0]]", "1.0",
-        "at exit 3.0", "last"
-    ]), found.stderr  # fmt: skip
+def test_arrays_occupy_hbm_errors_are_sentences_and_the_process_goes_on_to_its_exit(script):
+    """Until they are deleted or donated; errors are JAX's exceptions; rounding is to nearest."""
+    found = script(MEMORY + ERRORS + EXIT, NEURON_RT_NUM_CORES="2")
+    assert found.returncode == 7, found.stderr
+    expected, lines = (*USED, *SENTENCES, "at exit 3.0", "last"), found.stdout.splitlines()
+    assert len(lines) == len(expected), found.stdout
+    for line, pattern in zip(lines, expected, strict=True):
+        assert re.fullmatch(pattern, line), (line, pattern)
 
 
 INTERRUPTS = """
@@ -177,10 +177,11 @@ def test_ctrl_c_is_a_keyboard_interrupt(script):
     assert found.stderr.endswith("KeyboardInterrupt\n")
 
 
-@pytest.mark.parametrize("text, variables, sentence", [
-    ("jax.__version__ = '0.12.0.1'", {}, "the platform neuron needs jax 0.10.2, not 0.12.0.1"),
-    ("", {"NEURON_TARGET": "silicon"}, "NEURON_TARGET must be one of golden, model, rtl, not 'silicon'"),
-])  # fmt: skip
-def test_what_the_plug_in_cannot_be_is_refused_in_words(script, text, variables, sentence):
-    found = script(f"import jax\n{text}\njax.devices()\n", **variables)
+def test_what_the_plug_in_cannot_be_is_refused_in_words(script, monkeypatch):
+    found = script("import jax\njax.devices()\n", NEURON_TARGET="silicon")
+    sentence = "NEURON_TARGET must be one of golden, model, rtl, not 'silicon'"
     assert found.returncode == 1 and sentence in found.stderr
+    monkeypatch.setattr(jax, "config", SimpleNamespace(jax_platforms="neuron"))
+    monkeypatch.setattr(jax, "__version__", "0.12.0.1")
+    with pytest.raises(ImportError, match="the platform neuron needs jax 0.10.2, not 0.12.0.1"):
+        pjrt.initialize.__wrapped__()
