@@ -1,5 +1,6 @@
 """Kernel files from a few lines each."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -48,6 +49,13 @@ def write_kernel(
 
 def store_kernel(folder: Path, expression: str, out: str = "x.shape, x.dtype", parameters: str = "x") -> str:
     return write_kernel(folder, "", True, parameters, out=out, stores=expression)
+
+
+def results_of(folder: Path, head: str, expressions: Iterable[str], x: np.ndarray) -> list[np.ndarray]:
+    """Return float32 values, of the shape of x, of expressions of the first dialect, which one kernel computes."""
+    stores = [f"nl.store(out[{n}], value={one})" for n, one in enumerate(expressions)]
+    out = f"({len(stores)}, *x.shape), nl.float32"
+    return [*result(write_kernel(folder, "\n".join([head, *stores]), older=True, out=out), x)]
 
 
 def load_module(file: Path, text: str) -> ModuleType:

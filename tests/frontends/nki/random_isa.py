@@ -18,8 +18,9 @@ def kind(s: Sketch) -> tuple[str, ...]:
 @case
 def nc_matmul(s: Sketch) -> None:
     inner, columns, count = (s.count(1, most) for most in (16, 16, 40))
-    dtype = s.any("float32", "int8", *FLOATS[1:])
-    other = dtype if dtype in ("float32", "int8") else s.any(*FLOATS[1:])
+    narrow = *FLOATS[1:], "uint8"  # the array has no unsigned multiplier: bytes are converted
+    dtype = s.any("float32", "int8", *narrow)
+    other = dtype if dtype in ("float32", "int8") else s.any(*narrow)
     (_, *free), (_, *rest) = random_factors(s, columns), random_factors(s, count)
     low = 0 if s.chance(0.2) else -4
     whole = "int32" if dtype == "int8" else s.any("float32", "float32", "bfloat16")

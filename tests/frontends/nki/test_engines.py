@@ -58,35 +58,31 @@ def all_numbers(dtype):
 FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
 
 
+def both_results(folder, call, source, dtype):
+    """Return the codes that both engines leave for all numbers of a type, and the kinds of instructions."""
+    kernel = write_kernel(folder, f"""
+a, b, c = (nl.ndarray(x.shape, dtype=one) for one in (x.dtype, nl.{dtype}, nl.{dtype}))
+nisa.dma_copy(dst=a, src=x)
+nisa.{call}, dst=b, engine=nisa.engine.vector)
+nisa.{call}, dst=c, engine=nisa.engine.scalar)
+""", stores="b, c")  # fmt: skip
+    done = run_nki(kernel, (all_numbers(source), source), preset="tiny", on="golden")
+    names = {step.instruction.name for step in done.run.program.steps} - {"DMA_COPY"}
+    return [*done.run.codes.values()], names
+
+
 @pytest.mark.parametrize("source", FORMATS)
 @pytest.mark.parametrize("result", FORMATS)
 def test_both_engines_leave_the_same_bits(source, result, tmp_path):
-    left = []
-    for engine in ("vector", "scalar"):
-        done = run_nki(
-            copying(tmp_path, engine, f"nl.{result}"), (all_numbers(source), source), preset="tiny", on="golden"
-        )
-        left.append(next(iter(done.run.codes.values())))
-    assert left[0].size and np.array_equal(*left)
-
-
-def scaling(folder, call, engine, dtype="float32"):
-    return write_kernel(folder, f"""
-a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=nl.{dtype})
-nisa.dma_copy(dst=a, src=x)
-nisa.tensor_scalar(dst=b, data=a, {call}, engine=nisa.engine.{engine})
-""", out=f"x.shape, nl.{dtype}", stores="b")  # fmt: skip
+    left, names = both_results(tmp_path, "tensor_copy(src=a", source, result)
+    assert left[0].size and np.array_equal(*left) and names == {"TENSOR_COPY", "ACTIVATE"}
 
 
 @pytest.mark.parametrize("call", [f"op0=nl.{op}, operand0={n}" for op in ("multiply", "add") for n in (-3e-30, 0.1)])
 @pytest.mark.parametrize("source, result", [("float32", "float32"), ("bfloat16", "float16"), ("float16", "float32")])
 def test_both_engines_scale_to_the_same_bits(call, source, result, tmp_path):
-    left = []
-    for engine, name in (("vector", "TENSOR_SCALAR"), ("scalar", "ACTIVATE")):
-        done = run_nki(scaling(tmp_path, call, engine, result), (all_numbers(source), source), on="golden")
-        assert {step.instruction.name for step in done.run.program.steps} - {"DMA_COPY"} == {name}
-        left.append(next(iter(done.run.codes.values())))
-    assert left[0].size and np.array_equal(*left)
+    left, names = both_results(tmp_path, f"tensor_scalar(data=a, {call}", source, result)
+    assert left[0].size and np.array_equal(*left) and names == {"TENSOR_SCALAR", "ACTIVATE"}
 
 
 @pytest.mark.parametrize(

@@ -240,9 +240,7 @@ def run_example(file, make, preset, on, folder):
     return done.run
 
 
-@pytest.mark.parametrize(
-    "preset, file, make", [*(("tiny", *one) for one in CASES), *(("small", *one) for one in (*CASES, ON_16))]
-)
+@pytest.mark.parametrize("preset, file, make", [*(("tiny", *one) for one in CASES), ("small", *ON_16)])
 def test_examples_are_those_of_numpy(file, make, preset, tmp_path):
     run_example(file, make, preset, "golden", tmp_path)
 

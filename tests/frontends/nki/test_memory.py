@@ -8,8 +8,8 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
 from tests.frontends.nki.kernels import FIRST, write_kernel
 
-CONFIG = Config(rows=4, columns=4, sbuf_bytes=4096, psum_words=32)
-TOKENS = 80
+CONFIG = Config(rows=4, columns=4, sbuf_bytes=1024, psum_words=32)
+TOKENS = 48
 
 TILES = "(N // P, N // F, nl.par_dim(P), F)"
 WHOLE = "(nl.par_dim(P), N // P, N)"

@@ -4,58 +4,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.indices.lines import explained
-from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 X = np.arange(1, 33, dtype=np.float32).reshape(4, 8)
 TILES = "a, j = nl.load(x), nl.arange(8)[None, :]\n"
-
-
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("nl.add(a)", r"nl.add\(x, y, dtype=None, mask=None\): missing a required argument: 'y'"),
-        ("nl.add(a, 10**400)", r"must be within the range of FP32, below 2\*\*128"),
-        ("nl.bitwise_and(a, None)", "must be a number or a tensor, not None"),
-        ("nl.exp(3)", "nl.exp: x must be a tensor, not 3"),
-        ("nl.abs(j)", "nl.abs: x must be a tensor, not an index expression"),
-        ("nl.sum(a, axis='x')", "tensor_reduce: arguments must be of the types that it takes, not .*'x'"),
-        ("nl.zeros((4, 2.5), nl.float32)", "a dimension of shape must be an integer, not 2.5"),
-        ("nl.zeros(None, nl.float32)", r"ndarray: arguments must be of the types that it takes, not \(None, float32"),
-        ("nl.zeros((4, 8), nl.float32, buffer=[1])", r"buffer must be one of .*, not \[1\]"),
-        ("nl.zeros_like([1])", r"zeros_like: arguments must be of the types that it takes, not \(\[1\]\)"),
-        ("nl.shared_constant('none.npy')", "none.npy: a file must have an array of numbers; .*No such file"),
-        ("nl.par_dim(2.5)", "par_dim must be an integer, not 2.5"),
-        ("nl.loop_reduce(a, op=np.add, loop_indices=3)", "loop_reduce: arguments must be of the types .* not iterable"),
-        ("nl.loop_reduce(a, op=np.add, loop_indices=[3]) * 2", "has no __mul__ .*: use tile"),
-        ("nisa.activation(op=nl.exp, data=a, reduce_op=nl.add, reduce_res=3)", "reduce_res must be a tensor, not 3"),
-        ("nisa.activation(op=nl.exp, data=a, dst=3)", "nisa.activation: dst must be a tensor, not 3"),
-        ("nisa.memset((4, 8))", r"_memset: arguments must be of the types"),
-        ("nisa.dropout(a, 1.5)", "a probability must be from 0 to 1, not 1.5"),
-        ("nisa.dma_compute(dst=a, srcs=x, reduce_op=nl.add)", "srcs must be one tensor or more, not tensor x"),
-        ("nisa.nonzero_with_count(a[0:1], index_offset=2.5)", "index_offset must be an integer, not 2.5"),
-        ("a.select(2, 0)", "a dimension must be from -2 to 1, not 2"),
-        ("a.slice(-3, 0, 2)", "a dimension must be from -2 to 1, not -3"),
-        ("a.expand_dim(4)", "a dimension must be from -3 to 2, not 4"),
-        ("nl.expand_dims(a, 3)", "a dimension must be from -3 to 2, not 3"),
-        ("a.broadcast('x', 4)", "a dimension must be an integer, not 'x'"),
-        ("a.flatten_dims(1, 0)", "start_dim must be at most end_dim, not 1 and 0"),
-        ("a[0:2.5]", "__getitem__: arguments must be of the types"),
-        ("a.reshape(4, 0, -1)", "reshape: arguments must be of the types"),
-        ("a.sum()", "tensor .* has no sum: use nl.sum"),
-        ("(j < 5) * 1", "a mask of index expressions has no __mul__ while a kernel is recorded"),
-        ("(j < 5)[0]", "a mask of index expressions has no __getitem__"),
-        ("nl.full(x.shape, 1.0, nl.bfloat16, buffer=nl.psum).view(nl.int16)", "a view of PSUM, .* must be of float32"),
-        ("nl.copy(a, dtype=nl.uint8).view(nl.bool_)", "bits of uint8 must not be read as bool_"),
-        ("nisa.sequence_bounds(nl.copy(a, dtype=nl.uint8))", "dst must have a type that has -1, not uint8"),
-        ("nisa.tensor_scalar(nl.copy(a, dtype=nl.int32), op0=nl.maximum, operand0=2**40, op1=nl.add, operand1=1)",
-         "a number in max before another operation must be from -2147483648 to 4294967295"),
-    ],
-)  # fmt: skip
-def test_an_argument_of_a_wrong_type_is_refused_with_the_line(tmp_path, expression, message):
-    kernel = write_kernel(tmp_path, f"{TILES}y = {expression}\nnl.store(x, a)", older=True)
-    with pytest.raises((ValueError, AttributeError), match=message) as refused:
-        run_kernel(kernel, X)
-    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
 def test_exceptions_of_functions_that_a_call_calls_remain():
