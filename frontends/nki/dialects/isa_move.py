@@ -12,6 +12,7 @@ from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
 from neuroncore_rtl.frontends.nki.lowering.integers import Step
 from neuroncore_rtl.frontends.nki.lowering.operands import common, lanes_tensor, one_source_in_psum, spread
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.lowering.pairing import paired_for_dma
 from neuroncore_rtl.frontends.nki.lowering.strided import strided
 from neuroncore_rtl.frontends.nki.lowering.tables import in_table, table_of, whole_block
 from neuroncore_rtl.frontends.nki.lowering.truth import truth_of
@@ -139,7 +140,7 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
         shape = dst.shape if dst.lanes is not None else src.shape
     else:
         shape = dst.shape
-    dst, src = dst.fitted(shape), src.fitted(shape)
+    dst, src = paired_for_dma(shape, dst, src)
     if dst.dtype.is_truth and src.allocation.memory.on_chip and not src.is_indirect():
         src = truth_of(r, src)
     if dst.dtype.is_truth and not dst.allocation.memory.on_chip and not src.dtype.is_truth:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.pairing import paired
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 
@@ -19,7 +20,9 @@ def apart(r: Recording, dst: View, arguments: dict) -> Iterator[tuple[View, dict
     if len(free) <= DIMENSIONS:
         yield dst, arguments
         return
-    views = {name: arguments[name].fitted(dst.shape) for name in whole}
+    _, (dst, *found) = paired(dst.shape, dst, *(arguments[name] for name in whole))
+    free = [d for d, n in enumerate(dst.shape) if n > 1 and d != dst.lanes]
+    views = dict(zip(whole, found, strict=True))
     joined = sum(_go_on(d, e, (dst, *views.values())) for d, e in zip(free, free[1:], strict=False))
     if len(free) - joined <= DIMENSIONS:
         yield dst, arguments

@@ -12,6 +12,7 @@ from typing import Any, cast
 from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.pairing import paired
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import affine_select, memset
@@ -64,9 +65,11 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
 def common(recording: Recording, shape: tuple[int, ...], *views: View, psum: bool = False) -> list[Tensor]:
     """Return views as operands of one instruction, broadcast to a shape, with dimensions merged where all allow it.
 
-    With `psum` a row for all partitions may be in PSUM.
+    Views of other shapes with as many elements are paired in order. With `psum` a row for all partitions may be in
+    PSUM.
     """
-    fitted = [spread(recording, view.fitted(shape), psum) for view in views]
+    shape, found = paired(shape, *views)
+    fitted = [spread(recording, view, psum) for view in found]
     return _merge_dimensions([_of_lanes(recording, view, shape) for view in fitted])
 
 
