@@ -182,8 +182,8 @@ class Recording:
         waiting = self.pending
         if waiting is None or waiting.result is not value or (accumulate and not waiting.product):
             return False
-        if target.numbers is not None and target.allocation.memory.on_chip:
-            return False
+        if target.numbers is not None or not target.allocation.memory.on_chip:
+            return False  # engines write only to fixed places on chip
         if target.allocation is value.allocation:
             return False  # its own bits as another type
         if waiting.product and (target.buffer, target.allocation.format) != (value.buffer, value.allocation.format):
