@@ -1,6 +1,7 @@
 """Calls that generate numbers from an element's position, or select by it."""
 
-from neuroncore_rtl.frontends.nki.indices.affine import Affine, Condition, Mask
+from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.indices.affine import Affine, Condition, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.given import as_integer
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
@@ -14,7 +15,7 @@ from neuroncore_rtl.kernels.program import Draw, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["CALLS", "OLDER"]
+__all__ = ["CALLS", "OLDER", "predicate"]
 
 CALLS: dict[str, Call] = {}
 
@@ -91,3 +92,16 @@ def dropout(r: Recording, dst: View, data: View, prob) -> None:
     if not isinstance(share, Tensor) and not 0 <= share <= 1:
         raise ValueError(f"{dst.name}: a probability must be from 0 to 1, not {prob!r}")
     r.program.append(isa.dropout(target, source, share, Draw(seed=0, stream=next(r.streams))))
+
+
+def predicate(r: Recording, mask: Mask, shape: tuple[int, ...]) -> View:
+    """Return a new tile of a shape: 1 where a mask of index expressions holds, else 0."""
+    tile = r.allocate(shape, dtype_of("uint8"), Memory.sbuf)
+    r.inserted["predicate of index expressions"] += 1
+    ELEMENTWISE["memset"].run(tile, {"value": 1}, None, None)
+    for condition in mask.conditions:
+        if broadcast_shapes(condition.value.shape, shape) != shape:
+            raise ValueError(f"a mask must broadcast to the shape {shape}, not have the shape {condition.value.shape}")
+        selection = {"pred": Mask((condition,)), "on_true_tile": tile, "on_false_value": 0}
+        OLDER["affine_select"].run(tile, selection, None, None)
+    return tile

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import CALLS as GENERATE
+from neuroncore_rtl.frontends.nki.dialects.isa_generate import predicate
 from neuroncore_rtl.frontends.nki.dialects.isa_random import CALLS as RANDOM
 from neuroncore_rtl.frontends.nki.dialects.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.dialects.isa_reduce import axes_of
@@ -150,9 +151,14 @@ def logical_not(x: View, dtype=None, mask=None):
     return _tensor_scalar(x, "equal", 0, dtype=dtype, mask=mask)
 
 
-def _where(condition: View, x, y, dtype=None, mask=None):
+def _where(condition: View | Mask, x, y, dtype=None, mask=None):
     current = recording()
-    shape = at_least_2d(together(*(value for value in (condition, x, y) if isinstance(value, View))))
+    tiles = [value for value in (condition, x, y) if isinstance(value, View)]
+    if not isinstance(condition, View | Mask) or not tiles:
+        raise ValueError(f"nl.where: condition must be a tensor, or a mask beside a tensor, not {condition!r}")
+    shape = at_least_2d(together(*tiles))
+    if isinstance(condition, Mask):
+        condition = predicate(current, condition, shape)
     types = [value.dtype for value in (x, y) if isinstance(value, View)]
     if all(own.is_truth for own in types):
         types.append(type_of_numbers(*(value for value in (x, y) if not isinstance(value, View))))
@@ -198,7 +204,11 @@ def _where(condition: View, x, y, dtype=None, mask=None):
     return result
 
 
-_language(_where, "where", "select, or a copy and a predicated copy; if x is a number, the condition is inverted first")
+_language(
+    _where,
+    "where",
+    "select, or a copy and a predicated copy; a mask becomes a tile; if x is a number, the condition is inverted first",
+)
 
 
 @_language

@@ -41,7 +41,7 @@ ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
         ("nisa.tensor_copy(nl.load(x), mode=3)", "nisa.tensor_copy.*unexpected keyword argument 'mode'"),
         (f"nl.load(x[nl.arange(4)[:, None] + {ONE} + {ONE}])", "at most one number in memory may be added to an index"),
         ("nl.loop_reduce(nl.load(x), op=np.multiply, loop_indices=[0])", "op must be add, .* a mask, not multiply"),
-        ("nl.where(nl.arange(8)[None, :] < 2, nl.load(x), 0)", "nl.where: condition must be a tensor, not a mask"),
+        ("nl.where(0.5, nl.load(x), 0)", "nl.where: condition must be a tensor, or a mask beside a tensor, not 0.5"),
         ("nl.invert([1])", r"nl.invert: x must be a tensor, not \[1\]"),
         ("nl.store(3, nl.load(x))", "nl.store: dst must be a tensor, not 3"),
         ("nl.load(x, mask=nl.load(x) > 0)", "mask must be a comparison of index expressions, not tensor"),
