@@ -1,5 +1,6 @@
 """Views with another layout of the same memory: reshape, reinterpretation of bits, access patterns."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from numbers import Integral
@@ -12,7 +13,7 @@ from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
 from neuroncore_rtl.kernels.program import strides
 
-__all__ = ["accessed", "cast", "reshaped", "retyped"]
+__all__ = ["accessed", "cast", "pattern_of", "rearranged", "reshaped", "retyped"]
 
 AXES = ("element", "partition", "block")
 
@@ -45,26 +46,55 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
 
 
 def retyped(view: Viewed, dtype: DType) -> Viewed:
-    """Return a view that interprets the same bits as another type.
+    """Return a view that interprets the same bits as another type, with more or fewer elements in the last dimension.
 
-    A smaller type gives more elements in the last dimension; a larger type is refused.
+    The type may be larger if the last dimension and all steps are whole elements of it.
     """
     _check_bits(view, dtype)
-    more, left = divmod(view.dtype.itemsize, dtype.itemsize)
-    near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
-    if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
-        rule = f"view must have {view.dtype.itemsize} bytes per element, or a divisor of this if they are contiguous"
-        raise ValueError(f"{view.name}: {rule}, not {dtype}")
-    if more == 1:
+    old, new = view.dtype.itemsize, dtype.itemsize
+    if old == new:
         return replace(view, dtype=dtype)
-    shape = (*view.shape[:-1], view.shape[-1] * more)
-
-    def finer(axis: Affine, by: int) -> Affine:
-        return Affine(shape, (*(step * by for step in axis.steps[:-1]), axis.steps[-1]), axis.start * by)
-
-    axes = {name: finer(getattr(view, name), more if name == "element" else 1) for name in AXES}
+    near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
+    places = [view.element.start, *view.element.steps[:-1], *view.shape[-1:]]
+    if not near or view.allocation.memory is Memory.psum or any(place * old % new for place in places):
+        rule = f"view must have {old} bytes per element, or whole elements in a contiguous last dimension outside PSUM"
+        raise ValueError(f"{view.name}: {rule}, not {dtype}")
+    shape = (*view.shape[:-1], view.shape[-1] * old // new)
+    rows = Affine(shape, (*(step * old // new for step in view.element.steps[:-1]), 1), view.element.start * old // new)
+    axes = {name: replace(getattr(view, name), shape=shape) for name in AXES} | {"element": rows}
     view.check_bounds()
     return replace(view, dtype=dtype, shape=shape, bounds=(), cut=None, **axes)
+
+
+def pattern_of(view: Pattern) -> list[list[int]]:
+    """Return pairs (step, count), outermost first; a partition is one row of the tensor further."""
+    steps = zip(view.element.steps, view.partition.steps, strict=True)
+    return [[own + row * _width(view), count] for (own, row), count in zip(steps, view.shape, strict=True)]
+
+
+def rearranged(view: Viewed, given: Sequence, wanted: Sequence, sizes: Mapping[str, int]) -> Viewed:
+    """Return a view with dimensions split, permuted and merged: names, in a tuple those of one dimension.
+
+    `sizes` are those of split dimensions, of which one per dimension may be missing.
+    """
+    groups = [(part,) if isinstance(part, str) else tuple(part) for part in given]
+    goal = [(part,) if isinstance(part, str) else tuple(part) for part in wanted]
+    names = [name for group in groups for name in group]
+    if len(groups) != view.ndim or sorted(names) != sorted(name for group in goal for name in group):
+        rule = f"patterns must name the {view.ndim} dimensions of {view.shape}, both with the same names"
+        raise ValueError(f"{view.name}: {rule}, not {tuple(given)} and {tuple(wanted)}")
+    split: list[int] = []
+    for group, size in zip(groups, view.shape, strict=True):
+        known = [sizes.get(name, -1) for name in group]
+        rest = prod(n for n in known if n != -1)
+        counts = [size // rest if n == -1 else n for n in known]
+        if known.count(-1) > 1 or prod(counts) != size:
+            raise ValueError(f"{view.name}: sizes of {group} must have the product {size}, not {dict(sizes)}")
+        split += counts
+    order = [names.index(name) for group in goal for name in group]
+    parts = reshaped(view, tuple(split)).picked(order)
+    counts = iter(parts.shape)
+    return reshaped(parts, tuple(prod(next(counts) for _ in group) for group in goal))
 
 
 def _check_bits(view: Pattern, dtype: DType) -> None:

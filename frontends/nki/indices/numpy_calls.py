@@ -31,7 +31,7 @@ WAYS = {
     "std": "nl.sqrt of nl.var",
     "clip": "nl.minimum and nl.maximum",
     "reshape": "tile.reshape",
-    **{"T": "nl.transpose", "astype": "nl.copy with a dtype", "len": "tile.shape[0]"},
+    **{"T": "nl.transpose", "len": "tile.shape[0]"},
     **dict.fromkeys(("floor_divide", "floordiv", "divmod"), "nl.floor of nl.divide, or nl.right_shift of integers"),
 }
 """Replacement of each refused function that has one."""

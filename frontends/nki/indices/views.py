@@ -110,6 +110,16 @@ class View(Pattern):
         return self[(slice(None),) * dimension(dim, self.ndim + 1) + (None,)]
 
     @from_kernel
+    def expand_dims(self, axis: int) -> Self:
+        return self.expand_dim(axis)
+
+    @from_kernel
+    def assert_shape(self, shape) -> Self:
+        if self.shape != tuple(shape):
+            raise ValueError(f"{self.name}: shape must be {tuple(shape)}, not {self.shape}")
+        return self
+
+    @from_kernel
     def squeeze_dim(self, dim: int) -> Self:
         dim = dimension(dim, self.ndim)
         if self.shape[dim] != 1:
@@ -145,6 +155,20 @@ class View(Pattern):
             raise ValueError(f"{self.name}: start_dim must be at most end_dim, not {start_dim} and {end_dim}")
         return self.reshape((*self.shape[:first], prod(self.shape[first:last]), *self.shape[last:]))
 
+    @from_kernel
+    def rearrange(self, src_pattern, dst_pattern, fixed_sizes=None) -> Self:
+        return layouts.rearranged(self, src_pattern, dst_pattern, fixed_sizes or {})
+
+    def get_pattern(self) -> list[list[int]]:
+        """Return the access pattern as pairs (step, count), as `ap` takes them."""
+        return layouts.pattern_of(self)
+
+    def is_contiguous(self) -> bool:
+        """Return whether the elements, on chip those of a partition, are contiguous and in order."""
+        axes = [(n, step) for n, (step, _) in zip(self.shape, self.get_pattern(), strict=True) if n > 1]
+        axes = axes[1:] if self.lanes is not None and self.shape[self.lanes] > 1 else axes
+        return all(step == prod(n for n, _ in axes[d + 1 :]) for d, (_, step) in enumerate(axes))
+
     def permuted(self, order: tuple[int, ...]) -> Self:
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"{self.name}: order must be a permutation of the dimensions of {self.shape}, not {order}")
@@ -153,6 +177,8 @@ class View(Pattern):
     @from_kernel
     def view(self, dtype) -> Self:
         return layouts.retyped(self, dtype_of(dtype))
+
+    reinterpret_cast = view
 
     @from_kernel
     def ap(

@@ -34,6 +34,10 @@ class NkiTensor(View, NumpyCalls):
     def __repr__(self) -> str:
         return f"tensor {self.name} of {self.dtype} {self.shape}"
 
+    def astype(self, dtype):
+        """Return a copy of another type."""
+        return recording().calls["copy"](self, dtype=dtype)
+
     def __setitem__(self, key, value) -> None:
         recording().calls["assign"](self[key], value)
 
