@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.nki.lowering.strided import strided
 from neuroncore_rtl.frontends.nki.trace.kernel import Kernel, is_simulation
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.frontends.nki.trace.tensor import NkiTensor
-from neuroncore_rtl.frontends.nki.trace.unwritten import fill
+from neuroncore_rtl.frontends.nki.trace.unwritten import fill, leaves_unwritten
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.spec.config import Config
 
@@ -127,6 +127,8 @@ def record(
     for result in results:
         if not (result.allocation.version or result.allocation.zeros or result.allocation in there):
             raise ValueError(f"{result.name} must be written before {name} returns it ({where})")
+        if result.allocation not in there and leaves_unwritten(current, result.allocation.in_hbm):
+            current.inserted["zeros in a result, where nothing was written"] += 1
     inputs |= dict(current.constants)
     return Recorded(program=program, inputs=inputs, results=results, written=written, inserted=current.inserted)
 

@@ -1,4 +1,4 @@
-"""Zero initialisation of tiles that a kernel writes in part and reads as a whole.
+"""Tensors that a kernel writes in part: zero initialisation of tiles that it reads as a whole, a note of results.
 
 Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones, but a read
 of unwritten memory is an error (`run.check.unwritten`). A tile without any write is not initialised.
@@ -9,14 +9,16 @@ from itertools import islice
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
-from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.allocator import buffer_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.spec.isa import Region
+from neuroncore_rtl.spec.isa import Region, Storage
 
-__all__ = ["fill"]
+__all__ = ["fill", "leaves_unwritten"]
+
+_MOST = 1 << 26
 
 
 def fill(r: Recording) -> None:
@@ -42,6 +44,25 @@ def fill(r: Recording) -> None:
     for tile in partly:
         r.program.insert(tile.first, memset(tile.tensor, 0))
         r.inserted["zeros where nothing was written"] += 1
+
+
+def leaves_unwritten(r: Recording, tensor: HbmTensor) -> bool:
+    """Return whether no instruction writes some element of a tensor in HBM.
+
+    False for a program with dynamic loops, and for a tensor of more than 64 MiB.
+    """
+    size = tensor.size * tensor.format.bits // 8
+    if not r.program.flow.is_plain or size > _MOST:
+        return False
+    written = np.zeros(size, bool)
+    for step in r.program.steps:
+        for region in step.instruction.writes:
+            low, high = (end - tensor.address for end in region.span)
+            if region.storage == Storage.HBM and low < size and high > 0:
+                starts, length = runs_of(region)
+                places = (starts[:, np.newaxis] + np.arange(length)).reshape(-1) - tensor.address
+                written[places[(places >= 0) & (places < size)]] = True
+    return not written.all()
 
 
 def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:

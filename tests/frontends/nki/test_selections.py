@@ -1,4 +1,4 @@
-"""`nl.where` with masks of index expressions, and results assigned to HBM, against numpy."""
+"""`nl.where` with masks of index expressions; results assigned to HBM, or written in part; against numpy."""
 
 import numpy as np
 import pytest
@@ -47,3 +47,16 @@ out[:, 16:20] = nl.add(kept, 1.0)
 """, parameters="x, y", out="(4, 20), x.dtype")  # fmt: skip
     powers = np.exp(X[:, :4])
     assert np.allclose(result(kernel, X, Y), np.concatenate([X * Y, powers, powers + 1], 1), rtol=1e-6)
+
+
+def test_results_that_are_written_in_part_are_counted(tmp_path):
+    body = """
+for p in nl.affine_range(2):
+    nl.store(out[p * 2 : p * 2 + 2, 0:12], nl.load(x[p * 2 : p * 2 + 2, 0:12]))
+    nl.store(out[p * 2 : p * 2 + 2, 12:24], nl.load(x[p * 2 : p * 2 + 2, 12:24]))
+"""
+    told, x = "zeros in a result, where nothing was written", np.ones((4, 24), np.float32)
+    whole = run_kernel(write_kernel(tmp_path, body, older=True, out="x.shape, x.dtype"), x)
+    assert np.array_equal(whole.outputs[0], x) and told not in whole.inserted
+    part = run_kernel(write_kernel(tmp_path, f"{body}    return out\n", older=True, out="x.shape, x.dtype"), x)
+    assert part.inserted[told] == 1 and part.outputs[0].sum() == 48
