@@ -133,7 +133,7 @@ COMBINE = {
 @pytest.mark.parametrize("seed", range(2))
 def test_drawn_scatters(seed, function):
     """Integers are exact, also where windows overlap; floats are small integers with exact sums and products."""
-    rng, cases = np.random.default_rng([seed, *function.encode()]), []
+    rng, cases = np.random.default_rng([seed, len(function)]), []
     for _ in range(4):
         shape, _, vectors, window, inner, inserted, mapped, batching, places = draw_numbers(rng)
         dimensions = lax.ScatterDimensionNumbers(inner, inserted, mapped, batching, places)

@@ -10,7 +10,7 @@ from neuroncore_rtl.frontends.xla.refusal import Refused
 from tests.frontends.xla.results import compare, compare_all, run_text
 
 ALGORITHMS = lax.RandomAlgorithm
-SHAPES = [(8,), (), (3, 5), (3, 4, 2), (5, 3, 7), (130,), (0, 2), (3, 1), (1,)]
+SHAPES = [(8,), (), (3, 5), (5, 3, 7), (130,), (0, 2)]
 
 
 def generated(algorithm, shape, dtype=np.uint32):
@@ -21,7 +21,7 @@ def generated(algorithm, shape, dtype=np.uint32):
 def test_bits_and_states_of_all_shapes_and_types(rng, algorithm):
     """Counters of 64 bits carry into their upper word; beyond it, Philox's carry into the key's, and states wrap."""
     ends = [(1, 2, 3, 4), (5, 6, 2**32 - 2, 7), (2**32 - 1, 9, 2**32 - 1, 2**32 - 1), (2**32 - 1,) * 4]
-    states = [*np.array(ends, np.uint32), *rng.integers(0, 2**32, (5, 4), np.uint32)]
+    states = [*np.array(ends, np.uint32), *rng.integers(0, 2**32, (2, 4), np.uint32)]
     cases = [(generated(algorithm, shape), state) for state, shape in zip(states, SHAPES, strict=True)]
     cases += [(generated(algorithm, (4, 3), dtype), states[1]) for dtype in (np.uint8, np.uint16)]
     compare_all(*cases, (generated(ALGORITHMS.RNG_DEFAULT, (9,)), states[2]))
