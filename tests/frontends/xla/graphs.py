@@ -24,7 +24,7 @@ KINDS: dict[str, Callable[[Pool], list[Drawn]]] = {}
 
 def _kind(step: Callable) -> None:
     """Add a step, which returns a value or a sequence of values."""
-    KINDS[step.__name__.strip("_")] = lambda pool: _drawn(step(pool))
+    KINDS[step.__name__.strip("_")] = lambda pool: _as_drawn(step(pool))
 
 
 def _step(test: Callable[[Drawn], bool] = lambda _: True, *, moves: bool = False, near: bool = False) -> Callable:
@@ -33,14 +33,14 @@ def _step(test: Callable[[Drawn], bool] = lambda _: True, *, moves: bool = False
     def add(step: Callable) -> None:
         def take(pool: Pool) -> list[Drawn]:
             one = pool.take(test, near=moves)
-            return _drawn(step(pool, one), near or one.near)
+            return _as_drawn(step(pool, one), near or one.near)
 
         KINDS[step.__name__.strip("_")] = take
 
     return add
 
 
-def _drawn(found: Any, near: bool = False) -> list[Drawn]:
+def _as_drawn(found: Any, near: bool = False) -> list[Drawn]:
     return [Drawn(value, near) for value in (found if isinstance(found, list | tuple) else [found])]
 
 

@@ -46,7 +46,7 @@ def _specials(of) -> np.ndarray:
         return found.astype(dtype)
 
 
-def _drawn(of, count: int = _RANDOM, seed: int = 1) -> np.ndarray:
+def _draw(of, count: int = _RANDOM, seed: int = 1) -> np.ndarray:
     """Return random values of a type of all magnitudes."""
     rng, dtype = np.random.default_rng(seed), np.dtype(of)
     codes = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
@@ -58,7 +58,7 @@ def _drawn(of, count: int = _RANDOM, seed: int = 1) -> np.ndarray:
 def _pairs(of) -> tuple[np.ndarray, np.ndarray]:
     """Return all pairs of special values, then random ones, some of small and some of equal numbers."""
     first, second = (np.array(side) for side in zip(*product(_specials(of), repeat=2), strict=True))
-    a, b = _drawn(of), _drawn(of, seed=2)
+    a, b = _draw(of), _draw(of, seed=2)
     small = b % 16 if np.dtype(of).kind in "iu" else b
     return np.concatenate([first, a, a, a]).astype(of), np.concatenate([second, b, a, small]).astype(of)
 
@@ -146,7 +146,7 @@ def _text(of, size: int, calls: list[str], result: str | None = None) -> str:
 @pytest.mark.parametrize("of", TYPES, ids=_names(TYPES))
 def test_conversions_equal_jax(of):
     """From a type to every other one; floats to narrower ones with one rounding of the number."""
-    value = np.concatenate([_specials(of), _drawn(of)])
+    value = np.concatenate([_specials(of), _draw(of)])
 
     def function(a):
         return [lax.convert_element_type(a, to) for to in TYPES]
@@ -158,7 +158,7 @@ def test_conversions_equal_jax(of):
 @pytest.mark.parametrize("of", [np.int32, np.uint32, np.int16, np.uint8], ids=lambda one: np.dtype(one).name)
 def test_constants_are_converted_as_values_are(of, record_property):
     """Integers of more than 24 bits are rounded once to a narrow float, also at compilation."""
-    value = np.concatenate([_specials(of), _drawn(of), np.array([2**30 + 2**22 + 1, 2**24 + 1], np.int64).astype(of)])
+    value = np.concatenate([_specials(of), _draw(of), np.array([2**30 + 2**22 + 1, 2**24 + 1], np.int64).astype(of)])
     zero = np.zeros(1, np.float32)
 
     def function(zero):

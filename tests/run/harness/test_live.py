@@ -88,11 +88,11 @@ def test_pulses_come_every_half_second_to_two_seconds(rates, late, tmp_path, mon
     monkeypatch.setattr(run_to_end, "Timer", Timer)
     monkeypatch.setattr(run_to_end.time, "perf_counter", lambda: now)
 
-    def told(cycles, seconds):
+    def note(cycles, seconds):
         assert (cycles, seconds) == (sum(waits), now)
 
     pulses = []
-    monkeypatch.setattr(run_to_end, "_tell", lambda file, *pulse: pulses.append(pulse) or told(*pulse))
+    monkeypatch.setattr(run_to_end, "_tell", lambda file, *pulse: pulses.append(pulse) or note(*pulse))
     beat = run_to_end._beat(tmp_path / "pulse", now)
     beat.send(None)
     for rate in rates:
