@@ -14,7 +14,6 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
 import distributed
-from distributed.comm import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from neuroncore_rtl.run.settings import UsageError
@@ -68,7 +67,6 @@ class ClusterExecutor:
         except (WorkersLost, UsageError):
             self._client.close()
             raise
-        self._pool = self._client.get_executor(pure=False)
         for parcel in self._parcels.values():
             self._client.register_plugin(parcel, parcel.name)
 
@@ -102,14 +100,15 @@ class ClusterExecutor:
     def submit(self, task: Task, runs: str) -> Future:
         if self._client.status != "running":
             raise WorkersLost(f"the scheduler at {self.address} is lost")
-        return self._pool.submit(_perform_there, task, runs, sources())
+        future, row = self._client.submit(_perform_there, task, runs, sources(), pure=False), Future()
+        self._client.loop.add_callback(_hand_on, future, row)
+        return row
 
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, distributed.scheduler.KilledWorker):
             # dask blames every task that was assigned to the worker, started or not.
             return WorkerDied(error.last_worker.address, error.allowed_failures + 1, alone=False)
-        lost = CancelledError | distributed.client.FutureCancelledError | CommClosedError
-        return WorkersLost(str(error)) if isinstance(error, lost) else error
+        return error
 
     def check(self) -> None:
         threads = self._threads()
@@ -147,6 +146,18 @@ class _Parcel(WorkerPlugin):
     def setup(self, worker) -> None:
         if parcels.missing(self.names):
             parcels.unpack_parcel(self.content, self.names)
+
+
+async def _hand_on(future: distributed.Future, row: Future) -> None:
+    """Give the outcome of dask's future to `row`.
+
+    dask's own executor leaves the row pending for ever if the scheduler is lost after the task has ended and before its
+    result is here.
+    """
+    try:
+        row.set_result(await future)
+    except BaseException as error:
+        row.set_exception(error if future.status == "error" else WorkersLost(str(error)))
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:

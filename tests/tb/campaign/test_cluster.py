@@ -10,6 +10,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import distributed
 import pytest
 
 from neuroncore_rtl.run.settings import UsageError
@@ -107,6 +108,21 @@ def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
     assert len(Store(tmp_path / "rows.jsonl").rows()) == 24
     # Only tasks in flight are repeated.
     assert len((tmp_path / "log").read_text().split()) <= 24 + 2
+
+
+def test_a_scheduler_that_is_lost_before_a_row_is_here_costs_nothing(dask, tmp_path, monkeypatch):
+    dask.scheduler(workers=1)
+    gather, lost = distributed.Client._gather, []
+
+    async def lose(client, futures, *arguments, **options):
+        if not lost:
+            lost.append(futures)
+            raise OSError("Timed out trying to connect")
+        return await gather(client, futures, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "_gather", lose)
+    rows = list(rows_of(tmp_path, jobs.tasks(jobs.square, 3), ClusterExecutor(dask.address)))
+    assert lost and statuses(rows) == {"passed": 3}
 
 
 @pytest.mark.slow
