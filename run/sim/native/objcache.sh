@@ -30,9 +30,14 @@ mkdir -p "$RUNTIME_OBJECTS" || exit
 options=$(printf '%s\n' $options | sort)
 headers=$RUNTIME_OBJECTS/$(key "${0%/*}" $options).pch
 if [ ! -f "$headers" ]; then
-    "$1" "$2" $options -fpch-instantiate-templates -Xclang -fno-pch-timestamp \
-        -x c++-header "${0%/*}/verilated_headers.h" -o "$headers.$$" || exit
-    mv "$headers.$$" "$headers" || exit
+    exec 9>"$headers.lock"
+    flock 9 # a second compilation would replace what a design's own header has already been compiled with
+    if [ ! -f "$headers" ]; then
+        "$1" "$2" $options -fpch-instantiate-templates -Xclang -fno-pch-timestamp \
+            -x c++-header "${0%/*}/verilated_headers.h" -o "$headers.$$" || exit
+        mv "$headers.$$" "$headers" || exit
+    fi
+    exec 9>&-
 fi
 
 [ -n "$library" ] || exec "$@" -include-pch "$headers"

@@ -193,6 +193,21 @@ def test_headers_are_compiled_once_for_the_same_options_and_each_file_gets_them(
     assert len(given) == 2 and len(set(given)) == count
 
 
+def test_headers_are_compiled_once_for_files_at_the_same_time(tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        '#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.3\necho object > "$2"\n'
+    )
+    compiler.chmod(0o755)
+    environment = os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}
+    command = [verilator.OBJECT_CACHE, compiler, "c++", "-O2", "-c", "-o"]
+    files = [[*command, f"{name}.o", f"{name}.cpp"] for name in ("one", "two", "three")]
+    compiling = [subprocess.Popen(one, cwd=tmp_path, env=environment) for one in files]
+    assert [one.wait() for one in compiling] == [0, 0, 0]
+    called = (tmp_path / "calls").read_text().splitlines()
+    assert len(called) == 4 and len([call for call in called if "c++-header" in call]) == 1
+
+
 def test_headers_of_another_folder_are_compiled_anew(calls, tmp_path, monkeypatch):
     """The compiler refuses a precompiled header without its source."""
     calls("Vtop.cpp", ("-O2",))
