@@ -81,6 +81,7 @@ def test_what_is_measured_is_what_part_chooses_from():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # after a test that has started JAX
 def test_cold_builds_of_both_ways(bench):
     record, _ = bench("PART=elementwise", "SIZE=4")
     for row in record["engines"]:
