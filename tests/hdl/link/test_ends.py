@@ -118,4 +118,4 @@ async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx
         last = machine.models
         machine.fresh()
     for model in last:
-        assert len(model.flits) > 2 * cycles and min(model.counters.values()) > 0
+        assert len(model.flits) > (2 * cycles if latency < 5 else 300) and min(model.counters.values()) > 0

@@ -42,7 +42,7 @@ def shortage(values, waits):
 )
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
 async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, warm_up, rng):
-    values = golden.Semaphores(dut.count)
+    values, cycles = golden.Semaphores(dut.count), 3000 if count == FEW else 1500
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
@@ -56,7 +56,7 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
     ports.append((dut.access.valid, dut.access.update, dut.access.ready))
     reached, changes = None, []
-    for cycle in range(3000):
+    for cycle in range(cycles):
         for number, (valid, payload, _) in enumerate(ports):
             if pending[number] is None and rng.random() < (0.6 if cycle % 100 < 50 else 0.15):
                 pending[number] = random_update(rng)
@@ -98,7 +98,8 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
             pending[number] = None
         assert ctx.get(dut.refused) == wanted
         await ctx.tick()
-    assert seen["refused"] > 60 and seen["satisfied"] > 500 and seen["short"] > 500 and min(seen["taken"]) > 200
+    assert seen["refused"] > cycles / 50 and min(seen["satisfied"], seen["short"]) > cycles / 6
+    assert min(seen["taken"]) > cycles / 15
 
 
 @pytest.mark.parametrize("count", [FEW, SEMAPHORE_COUNT])
