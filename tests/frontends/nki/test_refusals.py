@@ -82,7 +82,7 @@ ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
         ("(j < 5) * 1", "a mask of index expressions has no __mul__ while a kernel is recorded"),
         ("(j < 5)[0]", "a mask of index expressions has no __getitem__"),
         ("nl.full(x.shape, 1.0, nl.bfloat16, buffer=nl.psum).view(nl.int16)", "a view of PSUM, .* must be of float32"),
-        ("nl.copy(a, dtype=nl.int16)[:, 0:1].view(nl.float32)", "view must have 2 bytes per element, or whole elements in"),
+        ("nl.copy(a, dtype=nl.int16)[:, 0:1].view(nl.float32)", "must have 2 bytes per element, or whole elements in"),
         ("nl.copy(a, dtype=nl.uint8).view(nl.bool_)", "bits of uint8 must not be read as bool_"),
         ("nisa.sequence_bounds(nl.copy(a, dtype=nl.uint8))", "dst must have a type that has -1, not uint8"),
         ("nisa.tensor_scalar(nl.copy(a, dtype=nl.int32), op0=nl.maximum, operand0=2**40, op1=nl.add, operand1=1)",
