@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tests.run.lanes.rtlil_text import cell_lines, concatenation, constant, memory_lines
 
-__all__ = ["INPUTS", "LANE", "RandomCells"]
+__all__ = ["LANE", "RandomCells"]
 
 LANE = "random_lane"
 
@@ -34,9 +34,12 @@ EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 
 @dataclass
 class RandomCells:
-    """Builder of the module's text, with a cell of each kind beside the corner cases; `kinds` by output."""
+    """Builder of the module's text: `repeats` cells per kind; `kinds` by output."""
 
     py_rng: random.Random
+    repeats: int
+    odd: bool = True
+    inputs: dict[str, int] = field(default_factory=lambda: dict(INPUTS))
     outputs: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
@@ -45,25 +48,28 @@ class RandomCells:
         self.cells: list[str] = []
         self.own: dict[str, int] = {}
         self.common: dict[str, int] = {}
-        self.late = {port: width for port, width in INPUTS.items() if port.startswith("late")}
+        self.late = {port: width for port, width in self.inputs.items() if port.startswith("late")}
         late = {f"\\{port}": width for port, width in self.late.items()}
         self.pools = [self.own, self.own, self.own, late, self.common]
-        for number, (port, width) in enumerate(INPUTS.items()):
+        for number, (port, width) in enumerate(self.inputs.items()):
             self.wires.append(f"wire width {width} input {number + 2} \\{port}")
             if port not in self.late:
                 pool = self.own if port.startswith("own") else self.common
                 pool[self.flip_flop("dff", width, f"\\{port}")] = width
         self.pools.append({**self.own, **self.common, **late})
-        self._odd_cases()
-        for kind in ("not", "neg", "pos", *REDUCTIONS):
-            self.unary(kind)
-        for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY, *SHIFTS):
-            self.binary(kind)
-        self.mux(self.width(kind="mux"))
-        self.pmux(self.width(kind="mux"), self.py_rng.randint(2, 5))
-        for kind in FLIP_FLOPS:
-            self.register(kind)
-        self.branch()
+        if self.odd:
+            self._odd_cases()
+        for _ in range(repeats := self.repeats):
+            for kind in ("not", "neg", "pos", *REDUCTIONS):
+                self.unary(kind)
+            for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY, *SHIFTS):
+                self.binary(kind)
+            self.mux(self.width(kind="mux"))
+            self.pmux(self.width(kind="mux"), self.py_rng.randint(2, 5))
+        for _ in range(repeats // 2 + 1):
+            for kind in FLIP_FLOPS:
+                self.register(kind)
+            self.branch()
         self._memories()
 
     def text(self) -> str:
@@ -96,7 +102,7 @@ class RandomCells:
             left -= length
         return parts[0] if len(parts) == 1 else "{ " + " ".join(parts) + " }"
 
-    def wire(self, width: int) -> str:
+    def wire(self, width: int, kind: str = "") -> str:
         name = f"\\w{len(self.wires)}"
         self.wires.append(f"wire width {width} {name}")
         return name
@@ -121,18 +127,21 @@ class RandomCells:
             self.cells.append(f"connect \\{name} {value}")
         self.outputs[name] = width
         self.kinds[name] = kind
-        self.wires.append(f"wire width {width} output {len(INPUTS) + len(self.outputs) + 1} \\{name}")
+        self.wires.append(f"wire width {width} output {len(self.inputs) + len(self.outputs) + 1} \\{name}")
         if self.py_rng.random() < 0.2:
             self.own[value] = width
 
-    def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None) -> None:
+    def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None, shown=True):
         a = self.width(kind) if a is None else a
         if y is None:
             y = self.py_rng.choice((1, 1, 3)) if kind in REDUCTIONS else self.width(kind)
         signed = self.py_rng.random() < 0.5 if signed is None else signed
-        self.show(kind, self.cell(kind, y, A=(self.value(a), a, signed)), y)
+        result = self.cell(kind, y, A=(self.value(a), a, signed))
+        if shown:
+            self.show(kind, result, y)
+        return result, y
 
-    def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> str:
+    def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
         draw = self.py_rng.random
         both = draw() < 0.5
         a_signed, b_signed = signed or (both, both)
@@ -151,7 +160,7 @@ class RandomCells:
         result = self.cell(kind, y, **{"A": (self.value(a), a, a_signed), "B": (self.value(b), b, b_signed)})
         if shown:
             self.show(kind, result, y)
-        return result
+        return result, y
 
     def mux(self, width: int) -> None:
         result = self.wire(width)
@@ -175,7 +184,7 @@ class RandomCells:
         values = []
         for _ in range(4):
             kind = self.py_rng.choice((*ARITHMETIC, *BITWISE))
-            values.append(self.binary(kind, a=width, b=width, y=width, shown=False))
+            values.append(self.binary(kind, a=width, b=width, y=width, shown=False)[0])
         result = values[0]
         for value in values[1:]:
             result = self.cell(self.py_rng.choice(BITWISE), width, A=(result, width, False), B=(value, width, False))

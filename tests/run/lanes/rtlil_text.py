@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["cell_lines", "concatenation", "constant", "memory_lines"]
+__all__ = ["cell_lines", "concatenation", "constant", "constants", "memory_lines"]
 
 
 def constant(value: int, width: int) -> str:
     return f"{width}'{value:0{width}b}"
 
 
-def repeated(bit: int, count: int) -> str:
-    """Return a constant with `count` equal bits; Yosys has a zero for none."""
-    return f"{max(count, 1)}'{str(bit) * count or '0'}"
+def constants(values: Iterable[int], width: int) -> str:
+    """Return constants concatenated, the first one lowest; Yosys has a zero for none."""
+    text = "".join(f"{value:0{width}b}" for value in reversed(list(values))) or "0"
+    return f"{len(text)}'{text}"
 
 
 def concatenation(parts: Iterable[str]) -> str:
@@ -38,12 +39,12 @@ def memory_lines(
     parameters = {
         **{"MEMID": f'"\\{name}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
         **{f"{side}_PORTS": count for side, count in ports.items()},
-        **{f"{side}_CLK_{what}": repeated(1, n) for side, n in ports.items() for what in ("ENABLE", "POLARITY")},
-        **{flag: repeated(0, ports[flag[:2]]) for flag in flags},
-        **dict.fromkeys(("RD_TRANSPARENCY_MASK", "RD_COLLISION_X_MASK"), repeated(0, reads * writes)),
-        **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), repeated(0, reads * width)),
-        "WR_PRIORITY_MASK": repeated(0, writes**2),
+        **{f"{side}_CLK_{what}": constants([1] * n, 1) for side, n in ports.items() for what in ("ENABLE", "POLARITY")},
+        **{flag: constants([0] * ports[flag[:2]], 1) for flag in flags},
+        **dict.fromkeys(("RD_TRANSPARENCY_MASK", "RD_COLLISION_X_MASK"), constants([0] * (reads * writes), 1)),
+        **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), constants([0] * reads, width)),
+        "WR_PRIORITY_MASK": constants([0] * writes**2, 1),
     }
     clocks = {f"{side}_CLK": concatenation(["\\clk"] * count) for side, count in ports.items()}
-    resets = dict.fromkeys(("RD_ARST", "RD_SRST"), repeated(0, reads))
+    resets = dict.fromkeys(("RD_ARST", "RD_SRST"), constants([0] * reads, 1))
     return cell_lines("$mem_v2", name, parameters | other, clocks | resets | connections)

@@ -152,6 +152,13 @@ def test_vectors_show_what_the_modules_show(kind, cycles):
     assert result["cycles"] == cycles and result["edges"] > cycles // 2 and result["compared"] > 100 * cycles
 
 
+def broken_add(cell: dict) -> bool:
+    if cell["type"] != "$add" or len(cell["connections"]["B"]) < 8:
+        return False
+    cell["type"] = "$sub"
+    return True
+
+
 def broken_mux(cell: dict) -> bool:
     sides = cell["connections"]
     if cell["type"] != "$mux" or len(sides["Y"]) < 8:
@@ -160,7 +167,8 @@ def broken_mux(cell: dict) -> bool:
     return True
 
 
-def test_wrong_cell_is_noticed(monkeypatch, tmp_path):
+@pytest.mark.parametrize("broken", [pytest.param(broken_add, marks=pytest.mark.slow), broken_mux])
+def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
     block = core_blocks()["psum_partitions"]
     simulation.build(design(block))
 
@@ -169,7 +177,7 @@ def test_wrong_cell_is_noticed(monkeypatch, tmp_path):
         cells = (
             cell for name, module in modules.items() if name.startswith(block.of) for cell in module["cells"].values()
         )
-        assert any(broken_mux(cell) for cell in cells)
+        assert any(broken(cell) for cell in cells)
         return modules
 
     extracted = vectors.netlists

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl.verilog.yosys import run_yosys
 from neuroncore_rtl.run.lanes import extraction, netlist, wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.sim import vectors
-from tests.run.lanes.cxxrtl import Oracle
-from tests.run.lanes.random_cells import INPUTS, LANE, RandomCells
+from tests.run.lanes.cxxrtl import Oracle, yosys
+from tests.run.lanes.random_cells import LANE, RandomCells
 from tests.run.lanes.rtlil_text import cell_lines
 
 SEED = 20260717
@@ -62,7 +61,7 @@ def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
 
 def block(cells: RandomCells) -> str:
     lines, instances, place, common = [], [{"clk": "\\clk"} for _ in range(INSTANCES)], 0, 0
-    for port, width in INPUTS.items():
+    for port, width in cells.inputs.items():
         if port.startswith("common"):
             for instance in instances:
                 instance[port] = f"\\common [{common + width - 1}:{common}]"
@@ -93,10 +92,10 @@ def block(cells: RandomCells) -> str:
 @pytest.fixture(scope="module")
 def case(tmp_path_factory) -> Case:
     print(f"seed {SEED}")
-    cells = RandomCells(random.Random(SEED))
+    cells = RandomCells(random.Random(SEED), repeats=1)
     rng = np.random.default_rng(SEED)
     given = {}
-    for port, width in INPUTS.items():
+    for port, width in cells.inputs.items():
         own = 1 if port.startswith("common") else INSTANCES
         bits = random_bits(rng, CYCLES * own, width).reshape(CYCLES, own, width)
         given[port] = np.broadcast_to(bits, (CYCLES, INSTANCES, width))
@@ -104,9 +103,9 @@ def case(tmp_path_factory) -> Case:
     at_edge = given | {port: np.concatenate([given[port][:1] * 0, given[port][:-1]]) for port in cells.late}
     inputs, late = (
         np.ascontiguousarray(np.concatenate([words_of(of[port]) for port in ports], axis=-1))
-        for of, ports in ((at_edge, INPUTS), (given, cells.late))
+        for of, ports in ((at_edge, cells.inputs), (given, cells.late))
     )
-    oracle = Oracle(LANE, cells.text(), INPUTS, cells.outputs, cells.late, tmp_path_factory.mktemp("cxxrtl"))
+    oracle = Oracle(LANE, cells.text(), cells.inputs, cells.outputs, cells.late, tmp_path_factory.mktemp("cxxrtl"))
     found, word, expected = oracle.simulate(inputs, late), 0, []
     for width in cells.outputs.values():
         words = -(-width // 32)
@@ -125,8 +124,8 @@ def load_library(code: BlockCode, level: str) -> ctypes.CDLL:
 
 def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
     cells = case.cells
-    own = [case.given[port].reshape(CYCLES, -1) for port in INPUTS if not port.startswith("common")]
-    common = [case.given[port][:, 0] for port in INPUTS if port.startswith("common")]
+    own = [case.given[port].reshape(CYCLES, -1) for port in cells.inputs if not port.startswith("common")]
+    common = [case.given[port][:, 0] for port in cells.inputs if port.startswith("common")]
     own, common = (words_of(np.concatenate(bits, axis=-1)) for bits in (own, common))
     shown = np.zeros((CYCLES, -(-sum(cells.outputs.values()) * INSTANCES // 32)), np.uint32)
     new, begin, end = (getattr(library, f"{BLOCK}_{name}") for name in ("new", "begin", "end"))
@@ -160,7 +159,7 @@ def complaints(case: Case, found: np.ndarray) -> list[str]:
 def codes(case) -> dict[str, BlockCode]:
     texts = case.texts()
     script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
-    drawn = json.loads(run_yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
+    drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
     return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(extraction.netlists(BLOCK, (LANE,), texts), BLOCK)}
 
 
@@ -169,11 +168,16 @@ def test_cells_are_of_every_kind(case):
     assert drawn == {*netlist.CELLS, *netlist.FLIP_FLOPS, "mem_v2"}
 
 
-OTHERS = [("optimised", vectors.level()), *(("drawn", level) for level in LEVELS[LEVELS.index(vectors.level()) + 1 :])]
-
-
 @pytest.mark.parametrize(
-    ("form", "level"), [("drawn", vectors.level()), *(pytest.param(*one, marks=pytest.mark.slow) for one in OTHERS)]
+    ("form", "level"),
+    [
+        ("drawn", vectors.level()),
+        pytest.param("optimised", vectors.level(), marks=pytest.mark.slow),
+        *(
+            pytest.param("drawn", level, marks=pytest.mark.slow)
+            for level in LEVELS[LEVELS.index(vectors.level()) + 1 :]
+        ),
+    ],
 )
 def test_results_are_the_oracles(case, codes, form, level):
     found = simulate_lanes(case, load_library(codes[form], level))
