@@ -65,7 +65,7 @@ def _binary(name: str) -> None:
             return _tensor_scalar(y, name, x, reverse0=True, dtype=dtype, mask=mask)
         if x.shape != (shape := together(x, y)):
             x = x.fitted(shape)
-        y.fitted(shape)  # instructions also pair elements of shapes that do not broadcast
+        y.fitted(at_least_2d(shape))  # instructions also pair elements of shapes that do not broadcast
         return _tensor_tensor(x, y, name, dtype=dtype, mask=mask)
 
     _language(function, name)

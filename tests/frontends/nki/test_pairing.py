@@ -58,6 +58,8 @@ def test_functions_broadcast_as_numpy_does(tmp_path):
     kernel = store_kernel(tmp_path, "nl.add(nl.load(x), nl.load(x).reshape((4, 2, 12)))")
     with pytest.raises(ValueError, match="shapes must broadcast"):
         run_kernel(kernel, X)
+    kernel = store_kernel(tmp_path, "nl.add(nl.load(x)[0:4, 0], nl.load(x[0:1, 1:2])).broadcast_to(x.shape)")
+    assert np.array_equal(run_kernel(kernel, X).outputs[0], np.broadcast_to(X[:, :1] + X[0, 1], X.shape))
 
 
 @pytest.mark.parametrize("shape", [(24, 4), (96,), (2, 2, 24), (4, 4, 6)])
