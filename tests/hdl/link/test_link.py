@@ -42,23 +42,31 @@ async def test_a_blocked_virtual_channel_accepts_a_window_and_does_not_block_the
     assert accepted == [window if vc == full else cycles - window for _, vc in PATHS]
 
 
+@pytest.mark.parametrize("counts", [(0, 0), *slow(((0x55, 0xAA),), ((0xAA, 0x55),))])
 @simulated(lambda: Pair(1, 2))
-async def test_idle_link_is_not_dead(ctx, pair):
+async def test_idle_link_is_not_dead(ctx, pair, counts):
+    """Sequence numbers of idle ends are equal, whatever their bits."""
     cycles, names = LinkEnd.DEAD_CYCLES + 300, LinkCounters.as_shape().members
-    await ctx.tick().repeat(cycles)
+    for end in ENDS:
+        drive(ctx, pair.o[end][0], ready=1)
+    for cycle in range(cycles):
+        for end in ENDS:
+            drive(ctx, pair.i[end][0], valid=cycle < counts[end])
+        await ctx.tick()
     for end in ENDS:
         assert not ctx.get(pair.dead[end])
-        expect(ctx, pair.counters[end], **dict.fromkeys(names, 0) | {"idle": cycles})
+        seen = {"flits": counts[end], "idle": cycles - counts[end]}
+        expect(ctx, pair.counters[end], **dict.fromkeys(names, 0) | seen)
 
 
-@pytest.mark.parametrize(("wire", "busy"), [(0, 1), (1, 0)])
+@pytest.mark.parametrize(("wire", "busy", "arrived"), [(0, 1, 0x55), (1, 0, 100), *slow((0, 1, 0xAA))])
 @simulated(lambda: Pair(1, 2))
-async def test_cut_link_is_dead(ctx, pair, wire, busy):
+async def test_cut_link_is_dead(ctx, pair, wire, busy, arrived):
     """The end that hears nothing is dead, and the other end if it has an unacknowledged flit; both remain dead."""
     dead = [int(end != wire or busy) for end in ENDS]
     drive(ctx, pair.i[wire][0], valid=busy)
     drive(ctx, pair.o[1 - wire][0], ready=1)
-    await ctx.tick().repeat(100)
+    await ctx.tick().repeat(arrived + LinkEnd.SEND_LATENCY + 2)
     ctx.set(pair.disturbance[wire], {"cut": 1})
     await ctx.tick().repeat(LinkEnd.DEAD_CYCLES)
     assert [ctx.get(one) for one in pair.dead] == [0, 0]
