@@ -30,9 +30,9 @@ from neuroncore_rtl.kernels.control.stock import Block
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import Line, SourceLine
 from neuroncore_rtl.run.files import whole_file
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import format_named

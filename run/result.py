@@ -10,8 +10,8 @@ import numpy as np
 
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import HbmTensor, Image, Program
-from neuroncore_rtl.kernels.program.source import Line, SourceLine
 from neuroncore_rtl.kernels.program.spilling import spill_table
+from neuroncore_rtl.kernels.source import Line, SourceLine
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.kernels.source import Line
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Storage

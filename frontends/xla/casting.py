@@ -8,7 +8,7 @@ from neuroncore_rtl.frontends.xla.graph.cloning import rebuilt, renamed
 from neuroncore_rtl.frontends.xla.graph.operations import Bitcast, Constant, Convolution, Dot, Graph, Operation, Value
 from neuroncore_rtl.frontends.xla.graph.types import FLOAT32, ElementType
 from neuroncore_rtl.frontends.xla.options import Options
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 
 __all__ = ["casted", "rounded_operands"]
 

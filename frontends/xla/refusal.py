@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from neuroncore_rtl.kernels.library.functions.lanes import MissingUnit
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 
 __all__ = ["Refused", "refusing_at"]
 

@@ -24,7 +24,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_scalar_reduce,
 )
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.formats import FP32

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from neuroncore_rtl.kernels.program import Program
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import (

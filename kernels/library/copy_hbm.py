@@ -9,7 +9,7 @@ from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, transpose
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.kernels.tiling.views import coalesced, pieces

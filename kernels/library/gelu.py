@@ -2,7 +2,7 @@
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["gelu"]

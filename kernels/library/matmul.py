@@ -24,7 +24,7 @@ from math import ceil
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
 from neuroncore_rtl.kernels.tiling.column import Column
 from neuroncore_rtl.kernels.tiling.engines import LONG, TilingEngines, beats

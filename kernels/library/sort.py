@@ -10,7 +10,7 @@ from itertools import product
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_copy_predicated
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import INT16, INT32, UINT8
 
 __all__ = ["Comparator", "sort_rows"]

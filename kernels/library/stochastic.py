@@ -10,7 +10,7 @@ from itertools import pairwise, repeat
 
 from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 

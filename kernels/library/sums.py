@@ -3,7 +3,7 @@
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.program import Program, Rows, as_rows
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["sum_columns"]

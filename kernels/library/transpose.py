@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset, tensor_copy
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned, one_pass
 from neuroncore_rtl.spec.formats import FP32, Format

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.views import elements_at, pieces
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["ON_CHIP", "OutOfMemory", "addresses", "lives", "peak"]

@@ -11,8 +11,8 @@ from itertools import count
 from math import prod
 from numbers import Integral
 
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage

@@ -6,8 +6,8 @@ The first dimension of a tensor on chip is its partitions.
 from dataclasses import replace
 
 from neuroncore_rtl.kernels.program.operands import check_on_chip
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import INT32, UINT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex
 

@@ -13,8 +13,8 @@ from typing import Protocol
 from neuroncore_rtl.kernels.control.flow import Code, ControlOperation, Label
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import caller, located
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import Instruction
 from neuroncore_rtl.spec.memory_map import SBUF_PITCH_BITS, SBUF_WINDOW

@@ -22,9 +22,9 @@ from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS, Register
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import UINT8
 from neuroncore_rtl.spec.isa import HEADER_BITS, RECORD_BYTES, Record, Storage

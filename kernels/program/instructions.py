@@ -7,8 +7,8 @@ instruction, `spec.isa` checks the rules of the machine.
 from typing import Any, TypedDict, Unpack
 
 from neuroncore_rtl.kernels.program.operands import Draw, ScalarOperand, elementwise, operand_word, reduction_draw
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index, Opcode
 

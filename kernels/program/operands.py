@@ -11,8 +11,8 @@ from typing import cast
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import INT32, UINT32, Format, IntFormat
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS

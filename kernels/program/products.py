@@ -7,8 +7,8 @@ partition of PSUM; operands and results may start at any quadrant. `Program.appe
 """
 
 from neuroncore_rtl.kernels.program.operands import check_on_chip
-from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage

@@ -1,13 +1,14 @@
 """Program of a core under construction: tensors, and instructions in program order.
 
-Kernels append instructions as if they ran one after the other. The complete program is lowered in four steps:
+Kernels append instructions as if they ran one after the other. The complete program is lowered in five steps:
 
-1. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
+1. An engine is selected for what two engines can execute (`kernels.program.engine_selection`).
+2. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
    spilled (`kernels.program.fitting`).
-2. If requested, repeated instructions are removed (`kernels.program.entries`), and the list scheduler reorders the
+3. If requested, repeated instructions are removed (`kernels.program.repeats`), and the list scheduler reorders the
    others (`kernels.program.list_scheduling`).
-3. Temporaries are allocated (`kernels.program.allocation`).
-4. Each instruction is put into the queue of its engine, with the waits that its dependences require
+4. Temporaries are allocated (`kernels.program.allocation`).
+5. Each instruction is put into the queue of its engine, with the waits that its dependences require
    (`kernels.program.synchronisation`).
 
 A collective depends on the regions that it touches in the HBM of its core, like any other instruction. Collectives
@@ -28,14 +29,16 @@ from itertools import cycle
 from neuroncore_rtl.kernels.collector import collector_paused
 from neuroncore_rtl.kernels.program.allocation import ON_CHIP, OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
-from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of, without_repeats
+from neuroncore_rtl.kernels.program.engine_selection import engines_selected
+from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of
 from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
-from neuroncore_rtl.kernels.program.source import caller, located
+from neuroncore_rtl.kernels.program.repeats import without_repeats
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
+from neuroncore_rtl.kernels.source import caller, located
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
@@ -138,18 +141,23 @@ class Program:
         return self.dma_queues[len(self.load_queues) :] or self.dma_queues
 
     @located
-    def append(self, instruction: isa.Instruction, queue: int | None = None) -> None:
+    def append(
+        self, instruction: isa.Instruction, queue: int | None = None, *, other: isa.Instruction | None = None
+    ) -> None:
         """Append an instruction; its `overlap` is ignored.
 
-        `queue` is the queue of a copy; None rotates among the DMA engines. Raises ValueError if the instruction is
-        illegal or a NOP, uses a tensor of another program, continues sums that its section has not started, overwrites
-        a source other than element for element, or the queue is not of its engine.
+        `queue` is the queue of a copy; None rotates among the DMA engines. `other` is an instruction of the scalar
+        engine with the same result as this one of the vector engine: the program selects one. Raises ValueError if the
+        instruction is illegal or a NOP, uses a tensor of another program, continues sums that its section has not
+        started, overwrites a source other than element for element, or the queue is not of its engine.
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
         if self.stochastic:
             instruction = instruction.drawn(len(self._steps))
-        instruction.moved(self._stand_in).check(self._context)
+            other = other and other.drawn(len(self._steps))
+        for one in (instruction, other) if other else (instruction,):
+            one.moved(self._stand_in).check(self._context)
         buffers = buffers_of((*instruction.writes, *instruction.reads))
         if not self.space.buffers.keys() >= {*buffers} - {0}:
             raise ValueError(f"{instruction.name}: a tensor is a temporary of another program")
@@ -162,7 +170,7 @@ class Program:
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be one of {names}, not {queue!r}")
         self._context = instruction.after(self._context)
-        self._steps.append(ProgramStep(instruction, self._section, queue, caller(), buffers, self._in_order))
+        self._steps.append(ProgramStep(instruction, self._section, queue, caller(), buffers, self._in_order, other))
 
     @located
     def insert(self, number: int, instruction: isa.Instruction) -> None:
@@ -173,7 +181,7 @@ class Program:
         instruction.moved(self._stand_in).check(isa.Context(self.config, core=self.core))
         buffers = buffers_of((*instruction.writes, *instruction.reads))
         step = self._steps[number]
-        self._steps.insert(number, step._replace(instruction=instruction, queue=None, buffers=buffers))
+        self._steps.insert(number, step._replace(instruction=instruction, queue=None, buffers=buffers, other=None))
 
     @located
     def move_last(self, count: int, to: int) -> None:
@@ -244,7 +252,11 @@ class Program:
         # Kept tensors reduce the room for temporaries.
         wanted = len(self._steps), self.space.fixed_end(Storage.SBUF), self.space.fixed_end(Storage.PSUM), self.order
         if known != wanted:
-            self._spills, steps = [], in_pieces(self._steps, self.space)
+            self._spills, steps = [], self._steps
+            if any(step.other for step in steps):
+                repeats = without_repeats(steps, self.space)[1] if self.order == "scheduled" else {}
+                steps = engines_selected(steps, self.config, repeats)
+            steps = in_pieces(steps, self.space)
             try:
                 places, entries = self._schedule(steps) or self._allocate(steps, addresses(steps, self.space))
             except OutOfMemory:
@@ -258,7 +270,7 @@ class Program:
         if self.order != "scheduled":
             return None
         # Without repeats some tiles live longer, so that the program may not fit.
-        fewer = without_repeats(steps, self.space)
+        fewer, _ = without_repeats(steps, self.space)
         orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
         ordered = []
         for own in orders:

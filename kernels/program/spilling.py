@@ -18,8 +18,8 @@ from neuroncore_rtl.kernels.program.allocator import BUFFER_BITS, Allocator, buf
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec.formats import UINT8, UINT32
 from neuroncore_rtl.spec.isa import Region, Storage
 from neuroncore_rtl.spec.isa.access import allowed_start, storage_partitions

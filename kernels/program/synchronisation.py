@@ -18,7 +18,7 @@ from itertools import cycle
 from neuroncore_rtl.kernels.program.dependence import Dependences
 from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep
 from neuroncore_rtl.kernels.program.liveness import reaches
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from neuroncore_rtl.kernels.program import strides
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels import strides
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.isa import Access, DmaTensor, Pointer, Storage
 

@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import Any
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, place_rows, replicate
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.spec.isa import Storage
 

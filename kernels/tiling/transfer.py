@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program import (
     place_rows,
 )
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config

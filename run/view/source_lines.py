@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.source import Line, SourceLine
+from neuroncore_rtl.kernels.source import Line, SourceLine
 from neuroncore_rtl.run.report import Share
 from neuroncore_rtl.spec.isa import Engine
 

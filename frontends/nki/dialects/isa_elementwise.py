@@ -7,7 +7,7 @@ from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.arithmetic import append_operations, are_integers
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
-from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy, append_on_scalar
+from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy, append_scaled
 from neuroncore_rtl.frontends.nki.lowering.integers import Step, append_instruction, one_instruction
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
@@ -104,7 +104,7 @@ def tensor_scalar(
         return
     op1, operand1 = with_operand(op1, operand1)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
-    if operand1 is None and append_on_scalar(r, target, a, op0, s0, engine):
+    if operand1 is None and append_scaled(r, target, a, op0, s0, engine):
         return
     append_operations(r, dst, target, a, Step(op0, s0, bool(reverse0)), Step(op1, s1, bool(reverse1)))
 

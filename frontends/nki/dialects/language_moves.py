@@ -24,7 +24,7 @@ from neuroncore_rtl.frontends.nki.lowering.operands import mark_written
 from neuroncore_rtl.frontends.nki.lowering.operators import operation
 from neuroncore_rtl.frontends.nki.trace.recording import recording
 from neuroncore_rtl.frontends.nki.trace.results import Pending
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.access import allowed_start
 

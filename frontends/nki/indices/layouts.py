@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
 from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory, format_in
-from neuroncore_rtl.kernels.program import strides
+from neuroncore_rtl.kernels import strides
 
 __all__ = ["accessed", "cast", "pattern_of", "rearranged", "reshaped", "retyped"]
 

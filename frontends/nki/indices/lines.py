@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.source import Line, SourceLine, located, override_source, source_override
+from neuroncore_rtl.kernels.source import Line, SourceLine, located, override_source, source_override
 
 __all__ = ["explained", "from_kernel", "kernel_line"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.kernels.program.flow import Register
-from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.kernels.source import Line
 
 __all__ = ["VirtualRegister", "register_of", "tests_while"]
 

@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.trace.recording import Recording, recording
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.flow import Register
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.kernels.program.source import SourceLine, override_source
+from neuroncore_rtl.kernels.source import SourceLine, override_source
 
 __all__ = [
     "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "loop_register",

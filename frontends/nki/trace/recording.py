@@ -25,8 +25,6 @@ from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, for
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.trace.results import Assigned, Pending
 from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.spec.costs import busy_cycles
-from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["Recording", "is_recording", "recording"]
 
@@ -74,8 +72,6 @@ class Recording:
         self._places: defaultdict[Allocation, list[Assigned]] = defaultdict(list)
         self._shared: list[View] = []
         self._shared_now = 0
-        self._busy: Counter[Engine] = Counter()
-        self._counted = 0
         self._outermost = True
 
     def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
@@ -164,13 +160,6 @@ class Recording:
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
-
-    def busy(self, engine: Engine) -> int:
-        """Return the cycles for which the appended instructions occupy an engine, vector or scalar."""
-        for step in self.program.steps[self._counted :]:
-            self._busy[step.instruction.engine] += busy_cycles(step.instruction, self.program.config)
-        self._counted = len(self.program.steps)
-        return self._busy[engine]
 
     def flush(self) -> None:
         if self.pending is not None:
@@ -295,7 +284,6 @@ class Recording:
 
     def _move_last(self, count: int, to: int) -> None:
         self.program.move_last(count, to)
-        self._counted += count * (to < self._counted)
         for one in self.assigned.values():
             one.before = one.before if one.before is None or one.before < to else one.before + count
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from neuroncore_rtl.frontends.nki.indices.lines import explained
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
-from neuroncore_rtl.kernels.program.source import SourceLine, located, override_source
+from neuroncore_rtl.kernels.source import SourceLine, located, override_source
 
 __all__ = ["Assigned", "Pending"]
 

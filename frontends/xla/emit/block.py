@@ -23,7 +23,7 @@ from neuroncore_rtl.frontends.xla.fuse.passes import passes_of
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.operations import Graph, Operation
 from neuroncore_rtl.frontends.xla.refusal import Refused, refusing_at
-from neuroncore_rtl.kernels.program.source import override_source
+from neuroncore_rtl.kernels.source import override_source
 
 __all__ = ["EMITTERS", "emit_block"]
 

@@ -17,7 +17,7 @@ from neuroncore_rtl.kernels.library.functions.arithmetic import COMBINING
 from neuroncore_rtl.kernels.library.functions.lanes import LaneOperand, Lanes, wrap
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.kernels.program.source import override_source
+from neuroncore_rtl.kernels.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import length
 from neuroncore_rtl.kernels.tiling.views import elements_at
 from neuroncore_rtl.spec.formats import INT32, UINT32, Format, IntFormat

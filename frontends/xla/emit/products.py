@@ -19,7 +19,7 @@ from neuroncore_rtl.frontends.xla.graph.operations import Dot
 from neuroncore_rtl.kernels.library.matmul import add_products
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.kernels.program.source import override_source
+from neuroncore_rtl.kernels.source import override_source
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.kernels.tiling.views import elements_at, merged_lines

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph import operations as graph
 from neuroncore_rtl.frontends.xla.graph.types import BOOLEAN, INTEGER32, ElementType
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec.config import PRESETS, Config
 
 __all__ = ["Builder"]

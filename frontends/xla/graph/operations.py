@@ -12,7 +12,7 @@ from typing import dataclass_transform
 import numpy as np
 
 from neuroncore_rtl.frontends.xla.graph.types import ElementType
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.kernels.tiling.phases import WindowShape
 
 __all__ = [

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from neuroncore_rtl.kernels.library.functions.lanes import ElementKind
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.formats import Format
 

@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from neuroncore_rtl.frontends.xla.graph.types import ElementType, element_type
 from neuroncore_rtl.frontends.xla.refusal import Refused
-from neuroncore_rtl.kernels.program.source import Line, SourceLine
+from neuroncore_rtl.kernels.source import Line, SourceLine
 
 __all__ = ["Attributes", "tensor_type", "user_line"]
 

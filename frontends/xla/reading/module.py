@@ -13,7 +13,7 @@ from neuroncore_rtl.frontends.xla.reading.attributes import Attributes, tensor_t
 from neuroncore_rtl.frontends.xla.reading.legal import legalised
 from neuroncore_rtl.frontends.xla.reading.operations import READERS, Given
 from neuroncore_rtl.frontends.xla.refusal import Refused, refusing_at
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 
 __all__ = ["parse_artifact", "parse_text", "read_module"]
 

@@ -25,7 +25,7 @@ from neuroncore_rtl.kernels.library.matmul import add_products
 from neuroncore_rtl.kernels.library.transpose import ChipMoves
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.phases import (
     ColumnPart,

@@ -3,7 +3,7 @@
 from neuroncore_rtl.kernels.library.functions import arithmetic, conversions, integers, transcendental
 from neuroncore_rtl.kernels.library.functions.lanes import ElementKind, Lanes
 from neuroncore_rtl.kernels.program import Program, Tensor
-from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.source import located
 
 __all__ = ["FUNCTIONS", "apply_function"]
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from neuroncore_rtl.golden.timing import Prediction, Timed
 from neuroncore_rtl.kernels.program import Allocator, Image
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.source import SourceLine
+from neuroncore_rtl.kernels.source import SourceLine
 from neuroncore_rtl.run.check.runs import tile_runs
 from neuroncore_rtl.run.harness.activity import STARTED
 from neuroncore_rtl.run.harness.outcome import Event, Outcome

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from neuroncore_rtl.kernels.program import strides
+from neuroncore_rtl.kernels import strides
 
 
 def random_array(rng):

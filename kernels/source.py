@@ -16,10 +16,10 @@ __all__ = ["Line", "SourceLine", "caller", "located", "override_source", "source
 
 _Function = TypeVar("_Function", bound=Callable)
 
-_KERNELS = Path(__file__).parents[1]
-_PROGRAM = str(_KERNELS / "program") + os.sep
+_KERNELS = Path(__file__).parent
+_PROGRAM = (str(_KERNELS / "program") + os.sep, __file__)
 _LIBRARY = tuple(str(_KERNELS / room) + os.sep for room in ("library", "tiling", "training"))
-_BOTH = _PROGRAM, *_LIBRARY
+_BOTH = *_PROGRAM, *_LIBRARY
 
 
 class Line(NamedTuple):
@@ -43,9 +43,9 @@ class Line(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """Source lines of a kernel and of a user that called a function of this folder.
+    """Source lines of a kernel and of a user that called a function of `kernels.program`.
 
-    `kernel` is the innermost line outside this folder, `user` the innermost also outside the library; often the same.
+    `kernel` is the innermost line outside that folder, `user` the innermost also outside the library; often the same.
     """
 
     kernel: Line
@@ -77,7 +77,7 @@ def source_override() -> SourceLine | None:
 
 
 def caller() -> SourceLine:
-    """Return the source lines that called a function of this folder, or the line that a front end has set."""
+    """Return the source lines that called a function of `kernels.program`, or the line that a front end has set."""
     source = source_override()
     if source is not None:
         return source
