@@ -7,12 +7,14 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import numpy as np
 from scipy.optimize import nnls
 
 from neuroncore_rtl.bench.silicon.published import ALL_GATHERS, ALL_REDUCES, LOADED, KernelFigure
+from neuroncore_rtl.bench.silicon.traces import candidate
 from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
 from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
 from neuroncore_rtl.golden.timing import MemoryTiming, predict
@@ -46,7 +48,16 @@ def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
 
 def kernel(config: Config, figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
     """Return the cycles of a published kernel for each latency of HBM."""
-    function = found_in(checkout / figure.kernel, config)
+    if figure.candidate is None:
+        return _kernel_cycles(config, figure, checkout / figure.kernel, latencies)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{figure.kernel}_{figure.candidate}.py"
+        file.write_text(candidate(checkout, figure.kernel, figure.candidate))
+        return _kernel_cycles(config, figure, Path(f"{file}:test"), latencies)
+
+
+def _kernel_cycles(config: Config, figure: KernelFigure, path: Path, latencies: Sequence[int]) -> list[int]:
+    function = found_in(path, config)
     given = [
         argument_of("argument", (np.zeros(one), figure.dtype)) if isinstance(one, tuple) else one
         for one in figure.arguments

@@ -18,6 +18,7 @@ _MAMBA = "aws-neuron-sdk: nki/guides/tutorials/fused_mamba.rst"
 _STUDENT = "robertpare17/asst4-trainium @8a1d41c: solution.md, trn1.2xlarge"
 _PRODUCT = "aws-neuron-sdk @v2.26.1: nki/tutorials/matrix_multiplication.rst"
 _NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile_results.csv, trn1.32xlarge"
+_AUTOCOMP = "ucb-bar/autocomp @dd26a56: traces trn-tutorial, 99th percentile of nki.benchmark, trn1.2xlarge"
 
 Use = Literal["judged", "fitted", "studied"]
 Arguments = tuple[tuple[int, ...] | float, ...]
@@ -46,7 +47,7 @@ class KernelFigure:
     """Published time of a kernel; `more` names the work here beyond the published one.
 
     `arguments` are numbers, and shapes of arrays. `checkout` is the environment variable with the path of its
-    repository.
+    repository. `candidate` is a number in the trace `kernel` (`bench.silicon.traces`).
     """
 
     time: PublishedTime
@@ -56,6 +57,7 @@ class KernelFigure:
     grid: tuple[int, ...] = (1,)
     more: str = ""
     checkout: str = "NKI_SAMPLES"
+    candidate: int | None = None
 
 
 def _of_run(name: str, us: float, source: str, **kind: Any) -> PublishedTime:
@@ -95,7 +97,7 @@ def _mamba(us: float, version: int, channels: int) -> KernelFigure:
 def _product(us: float, version: str, use: Use = "judged") -> KernelFigure:
     file = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
     time = _of_run(f"product 4096 x 8192 x 8192 bf16, {version.replace('_', ' ')}", us, _PRODUCT, use=use)
-    return KernelFigure(time, f"{file}:nki_matmul_{version}_", ((8192, 4096), (8192, 8192)), "bfloat16")
+    return KernelFigure(time, f"{file}:nki_matmul_{version}_", _BIG, "bfloat16")
 
 
 def _student(us: float, name: str, kernel: str, shapes: Arguments, dtype: str, use: Use = "judged") -> KernelFigure:
@@ -113,6 +115,19 @@ def _norm(features: int) -> Arguments:
     return (4096, features), (features, 2048), 1e-5, (4096, features), (features,)
 
 
+def _candidates(
+    name: str, trace: str, milliseconds: dict[int, float], arguments: Arguments, dtype: str, *, use: Use = "judged"
+) -> tuple[KernelFigure, ...]:
+    """Return the candidates of a trace by their number; those whose text is damaged are left out."""
+    return tuple(
+        KernelFigure(
+            _of_run(f"{name} of autocomp, {number}", 1000 * time, _AUTOCOMP, use=use),
+            *(trace, arguments, dtype), checkout="AUTOCOMP", candidate=number,
+        )
+        for number, time in milliseconds.items()
+    )  # fmt: skip
+
+
 _VECTORS = (256_000,), (256_000,)
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
 _SWIGLU = (8, 128, 3072), (24, 128, 1024), (8, 128, 3072)
@@ -121,6 +136,10 @@ _WIDE = (40, 128, 12288)
 _LORA = (8, 4, 128, 40, 128), _WIDE, (40, 128, 128), (128, 12288)
 _ATTENTION_HEADS = (32, 128, 16, 128), (1, 8, 4, 128, 8, 128), (1, 32, 128, 1024)
 _SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
+_BIG = (8192, 4096), (8192, 8192)
+_STATES = (1, 256, 2048), (1, 256, 2048), (256, 16), (1, 16, 2048), (1, 16, 2048)
+_ATTENTIONS = dict(enumerate((3.093, 2.879, 1.569, 1.016, 0.691, 0.682, 0.681, 0.579)))
+_SMALL = {1: 0.437, 2: 0.434, 3: 0.424, 4: 0.399, 5: 0.385, 6: 0.384}
 
 KERNELS = (
     _attention(600, 128, "float32", "fp32"),
@@ -156,10 +175,23 @@ KERNELS = (
     # The times of LoRA and attention led to fewer copies of tiles that do not fit, and to room for early loads.
     _nkibench("LoRA", 30166.4, "lora_M4096_N12288_K5120_R128", *_LORA, use="studied"),
     _nkibench("attention", 19110.5, "gqa_full_B1_N4096_QH16_KH8_D128", *_ATTENTION_HEADS, use="studied"),
-    _product(51800, "tiled"),
+    # Times of products led to tiles that are kept until a repeated load.
+    _product(51800, "tiled", "studied"),
     _product(42960, "hoist_load"),
     _product(22070, "block_free_dimension"),
     _product(6970, "fully_optimized", "fitted"),
+    *_candidates("product", "1_gemm", {0: 20.99, 1: 28.68}, _BIG, "bfloat16", use="studied"),
+    *_candidates("product", "2_gemm", {3: 8.07, 5: 6.96}, _BIG, "bfloat16", use="studied"),
+    *_candidates("product", "2_gemm", {2: 11.8, 4: 7.62}, _BIG, "bfloat16"),
+    *_candidates("mamba", "3_mamba", {0: 0.636, 2: 0.539, 3: 0.538, 6: 0.362}, _STATES, "float32"),
+    *_candidates("attention", "4_attention", _ATTENTIONS, 3 * ((128, 4096),), "bfloat16"),
+    # These times led to the removal of all repeated instructions, and to engines selected after it.
+    *_candidates(
+        "attention", "4_attention", {8: 0.411, 9: 0.409, 10: 0.293}, 3 * ((128, 4096),), "bfloat16", use="studied"
+    ),
+    *_candidates("small attention", "5_sd_attention", {0: 0.558}, 3 * ((4096, 64),), "float32"),
+    # These times led to copies on the scalar engine after running sums.
+    *_candidates("small attention", "5_sd_attention", _SMALL, 3 * ((4096, 64),), "float32", use="studied"),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
