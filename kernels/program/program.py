@@ -35,7 +35,7 @@ from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
-from neuroncore_rtl.kernels.program.repeats import without_repeats
+from neuroncore_rtl.kernels.program.repeats import KEPT, without_repeats
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
 from neuroncore_rtl.kernels.source import caller, located
@@ -270,8 +270,8 @@ class Program:
         if self.order != "scheduled":
             return None
         # Without repeats some tiles live longer, so that the program may not fit.
-        fewer, _ = without_repeats(steps, self.space)
-        orders = (fewer, steps) if len(fewer) < len(steps) else (steps,)
+        fewer = (without_repeats(steps, self.space, share)[0] for share in (KEPT, 0))
+        orders = {len(own): own for own in (*fewer, steps)}.values()
         ordered = []
         for own in orders:
             first, left = len(ordered), {storage: list(SHARES) for storage in ON_CHIP}

@@ -18,7 +18,7 @@ from neuroncore_rtl.kernels.program.operands import operand_word
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 
-__all__ = ["without_repeats"]
+__all__ = ["KEPT", "without_repeats"]
 
 KEPT = 1 / 2
 """Fraction of SBUF for loaded tiles that are kept until a repeated load (docs/silicon.md)."""
@@ -56,8 +56,12 @@ def _continued(steps: Sequence[ProgramStep]) -> set[int]:
     return found
 
 
-def without_repeats(steps: Sequence[ProgramStep], space: Allocator) -> tuple[list[ProgramStep], dict[int, int]]:
+def without_repeats(
+    steps: Sequence[ProgramStep], space: Allocator, share: float = KEPT
+) -> tuple[list[ProgramStep], dict[int, int]]:
     """Return the steps without those that repeat an earlier one, and the numbers of both.
+
+    Loaded tiles are kept in at most `share` of SBUF.
 
     A step repeats an earlier one of its section if all fields but the destination are equal, no source was written in
     between, and no other instruction writes either destination; for copies on chip the engine may differ. The loads of
@@ -65,7 +69,7 @@ def without_repeats(steps: Sequence[ProgramStep], space: Allocator) -> tuple[lis
     """
     writers = Counter(number for step in steps for number in {*buffers_of(step.instruction.writes)})
     tiles = _loaded(steps, space, writers)
-    kept = _kept(tiles, KEPT * len(space.room(Storage.SBUF)))
+    kept = _kept(tiles, share * len(space.room(Storage.SBUF)))
     versions: Counter[int] = Counter()
     known: dict[tuple, tuple[int, int]] = {}  # address and number of each result
     moves: dict[int, int] = {}  # from the address of a repeated result to that of the earlier one, by buffer

@@ -1,5 +1,7 @@
 """Repeated instructions: which are removed, and that results keep their bits."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -178,3 +180,25 @@ def test_a_tile_is_not_read_before_all_its_loads(order):
     values = np.arange(1, 65).reshape(x.shape)
     found = run_golden(build_image(program, [(x, values)]), np.random.default_rng(1)).hbm
     assert np.array_equal(y.elements(found), values)
+
+
+def test_if_kept_tiles_do_not_fit_other_repeats_are_removed():
+    program = Program(TINY, order="scheduled")
+    space, words = program.space, TINY.sbuf_bytes // 4
+    x, y = space.hbm("x", FP32, (4, words // 2)), space.hbm("y", FP32, (2, 4, 16))
+    early, late = (space.sbuf("tile", FP32, (words // 2,)) for _ in range(2))
+    big = space.sbuf("big", FP32, (words * 3 // 4,))
+    first, once, again = (space.sbuf(name, FP32, (16,)) for name in ("first", "once", "again"))
+    program.append(dma_copy(early, x))
+    program.append(tensor_copy(first, early[:, :16]))
+    program.append(memset(big[:, 16:], 1.0))
+    program.append(tensor_copy(big[:, :16], first))
+    for result in (once, again):
+        program.append(tensor_scalar(result, big[:, :16], 3.0, AluOp.MULTIPLY))
+    program.append(dma_copy(y[0], again))
+    program.append(dma_copy(late, x))
+    total = space.sbuf("total", FP32, (16,))
+    program.append(tensor_tensor(total, late[:, :16], once, AluOp.ADD))
+    program.append(dma_copy(y[1], total))
+    names = Counter(entry.instruction.name for entry in program.entries)
+    assert names["TENSOR_SCALAR"] == 1 and names["DMA_COPY"] == 4
