@@ -15,7 +15,8 @@ from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
 from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transpose import transpose
-from neuroncore_rtl.kernels.program import HbmTensor, scratch
+from neuroncore_rtl.kernels.program import HbmTensor
+from neuroncore_rtl.kernels.tiling.rows import scratch
 
 TOKENS, FEATURES, HIDDEN = 20, 16, 40
 QUERY_HEADS, KEY_HEADS, WIDTH = 4, 2, 4

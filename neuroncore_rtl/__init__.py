@@ -37,9 +37,8 @@ __all__ = [
 _MODULES = {
     "frontends.nki": "nki_machine run_nki",
     "frontends.xla": "jit",
-    "kernels.program": (
-        "Draw Program Rows dma_copy dma_gather dma_scatter instructions load_stationary multiply_moving replicate"
-    ),
+    "kernels.program": "Draw Program dma_copy dma_gather dma_scatter instructions load_stationary multiply_moving",
+    "kernels.tiling.rows": "Rows replicate",
     "kernels.tiling.streamed": "streamed",
     "kernels.tiling.transfer": "load store",
     "run": "ProgramFailed Result run",

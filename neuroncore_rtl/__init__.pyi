@@ -7,15 +7,14 @@ from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.kernels.program import (
     Draw,
     Program,
-    Rows,
     dma_copy,
     dma_gather,
     dma_scatter,
     instructions,
     load_stationary,
     multiply_moving,
-    replicate,
 )
+from neuroncore_rtl.kernels.tiling.rows import Rows, replicate
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.run import ProgramFailed, Result, run

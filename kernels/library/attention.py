@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention_tile import Head, Queries
 from neuroncore_rtl.kernels.library.transpose import identity
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, as_rows, place_rows
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.pipeline import pipelined
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows, place_rows
 from neuroncore_rtl.kernels.tiling.transfer import load
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 

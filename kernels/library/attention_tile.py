@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from neuroncore_rtl.kernels.library.product import accumulate_product
 from neuroncore_rtl.kernels.library.transpose import transpose_tiles
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     affine_select,
@@ -27,6 +27,7 @@ from neuroncore_rtl.kernels.program.instructions import (
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.tiling.inverse import inverse
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index
 

@@ -12,10 +12,11 @@ from math import ceil
 
 from neuroncore_rtl.kernels.library.linear import column_of
 from neuroncore_rtl.kernels.library.matmul import add_products
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 

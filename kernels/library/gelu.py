@@ -1,8 +1,9 @@
 """Gaussian error linear unit, forward and backward."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["gelu"]

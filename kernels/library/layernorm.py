@@ -1,8 +1,9 @@
 """Layer normalisation of the rows of a matrix."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import bn_aggr, bn_stats, tensor_scalar, tensor_tensor
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.tiling.transfer import RowVector, rows_like
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp

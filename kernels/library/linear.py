@@ -5,10 +5,11 @@ from itertools import groupby
 
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose_tiles
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import NEUTRAL_BIAS, activation, tensor_copy, tensor_tensor
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, load, load_row, matrix_of, on_chip, one_pass
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp

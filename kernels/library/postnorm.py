@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from neuroncore_rtl.kernels.library.product import product, strips_of
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, scratch
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, bn_aggr, bn_stats, tensor_scalar, tensor_tensor
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, load_row
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from neuroncore_rtl.kernels.library.matmul import add_products
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load, matrix_of
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format

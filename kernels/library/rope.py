@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program import Program, Rows, as_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows, scratch, tiles_of
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import AluOp
 

@@ -1,9 +1,10 @@
 """Softmax along the rows of a matrix."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_reduce, tensor_scalar
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.inverse import inverse
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]

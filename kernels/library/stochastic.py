@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 
-from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import Draw, Program, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 

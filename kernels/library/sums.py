@@ -1,9 +1,10 @@
 """Sums of the columns of a matrix, by a product with ones, since only the array adds along partitions."""
 
 from neuroncore_rtl.kernels.library.linear import linear
-from neuroncore_rtl.kernels.program import Program, Rows, as_rows
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["sum_columns"]

@@ -2,9 +2,10 @@
 
 from neuroncore_rtl.kernels.library.linear import linear_t
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.isa import AluOp

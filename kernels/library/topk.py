@@ -1,8 +1,9 @@
 """Largest elements of each row, and their positions."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8
 from neuroncore_rtl.kernels.source import located
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows, scratch, tiles_of
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["rounded_up", "topk"]

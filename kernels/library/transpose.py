@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, as_rows, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import Program, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset, tensor_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows
 from neuroncore_rtl.kernels.tiling.transfer import aligned, one_pass
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Engine, Index

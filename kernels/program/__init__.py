@@ -6,11 +6,9 @@ from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.operands import Draw, row_major
 from neuroncore_rtl.kernels.program.products import load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, as_rows, place_rows, replicate, scratch, tiles_of
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 
 __all__ = [
-    "Allocator", "Draw", "HbmTensor", "Image", "Program", "Rows", "Tensor", "as_rows", "build_image", "dma_copy",
-    "dma_gather", "dma_scatter", "load_stationary", "multiply_moving", "place_rows", "replicate", "row_major",
-    "scratch", "tiles_of",
+    "Allocator", "Draw", "HbmTensor", "Image", "Program", "Tensor", "build_image", "dma_copy", "dma_gather",
+    "dma_scatter", "load_stationary", "multiply_moving", "row_major",
 ]  # fmt: skip

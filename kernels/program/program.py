@@ -5,8 +5,8 @@ Kernels append instructions as if they ran one after the other. The complete pro
 1. An engine is selected for what two engines can execute (`kernels.program.engine_selection`).
 2. Tensors larger than their memory are divided; if the program still does not fit, its order changes, and tiles are
    spilled (`kernels.program.fitting`).
-3. If requested, repeated instructions are removed (`kernels.program.repeats`), and the list scheduler reorders the
-   others (`kernels.program.list_scheduling`).
+3. If requested, repeated instructions are removed (`kernels.program.repeats`), loads of short rows are merged
+   (`kernels.program.loads`), and the list scheduler reorders the instructions (`kernels.program.list_scheduling`).
 4. Temporaries are allocated (`kernels.program.allocation`).
 5. Each instruction is put into the queue of its engine, with the waits that its dependences require
    (`kernels.program.synchronisation`).
@@ -35,6 +35,7 @@ from neuroncore_rtl.kernels.program.fitting import fitted, in_pieces
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import schedule
+from neuroncore_rtl.kernels.program.loads import merged_loads
 from neuroncore_rtl.kernels.program.repeats import KEPT, without_repeats
 from neuroncore_rtl.kernels.program.spilling import Spill
 from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
@@ -269,9 +270,10 @@ class Program:
         """Return addresses and entries of a scheduled order; None if no such order fits, though the program's does."""
         if self.order != "scheduled":
             return None
-        # Without repeats some tiles live longer, so that the program may not fit.
-        fewer = (without_repeats(steps, self.space, share)[0] for share in (KEPT, 0))
-        orders = {len(own): own for own in (*fewer, steps)}.values()
+        # Without repeats, and with merged loads, some tiles live longer, so that the program may not fit.
+        fewer = [without_repeats(steps, self.space, share)[0] for share in (0, KEPT)]
+        merged = [merged_loads(one, self.space) for one in fewer if self.config.run_interval]
+        orders = [*{len(own): own for own in (steps, fewer[0], *(merged or fewer))}.values()][::-1]
         ordered = []
         for own in orders:
             first, left = len(ordered), {storage: list(SHARES) for storage in ON_CHIP}

@@ -4,16 +4,16 @@ A kernel may compute or load the same tile in every turn of a loop, or multiply 
 their columns are not adjacent.
 """
 
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.instructions import NEUTRAL_BIAS
+from neuroncore_rtl.kernels.program.loads import LoadedTile, loaded_tiles
 from neuroncore_rtl.kernels.program.operands import operand_word
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
@@ -68,7 +68,7 @@ def without_repeats(
     a tile repeat those of an earlier tile together.
     """
     writers = Counter(number for step in steps for number in {*buffers_of(step.instruction.writes)})
-    tiles = _loaded(steps, space, writers)
+    tiles = loaded_tiles(steps, space)
     kept = _kept(tiles, share * len(space.room(Storage.SBUF)))
     versions: Counter[int] = Counter()
     known: dict[tuple, tuple[int, int]] = {}  # address and number of each result
@@ -113,50 +113,7 @@ def without_repeats(
     return found, repeats
 
 
-class _Tile(NamedTuple):
-    """Tile that only loads write, from a source that no step writes; tiles of the same bytes have equal keys."""
-
-    key: tuple
-    first: int
-    last: int
-    size: int
-
-
-def _loaded(steps: Sequence[ProgramStep], space: Allocator, writers: Counter[int]) -> dict[int, _Tile]:
-    """Return the loaded tiles by buffer, in the order of their first loads."""
-    regions = (region for step in steps for region in step.instruction.writes)
-    written = _union(region.span for region in regions if region.storage == Storage.HBM)
-    loads: defaultdict[int, list[int]] = defaultdict(list)
-    for number, step in enumerate(steps):
-        reads, writes = step.instruction.reads, step.instruction.writes
-        # A gather also reads its row numbers.
-        if len(reads) == len(writes) == 1 and (reads[0].storage, writes[0].storage) == (Storage.HBM, Storage.SBUF):
-            low, high = reads[0].span
-            before = bisect_left(written, (high,)) - 1
-            if before < 0 or written[before][1] <= low:
-                loads[step.buffers[0]].append(number)
-    found = {}
-    for buffer, numbers in loads.items():
-        if buffer and len(numbers) == writers[buffer]:
-            own: list[Any] = [steps[number].instruction for number in numbers]
-            pieces = tuple(replace(one, dst=one.dst.at(offset_of(one.dst.address))) for one in own)
-            size = space.buffers[buffer].size
-            found[buffer] = _Tile((steps[numbers[0]].section, pieces, size), numbers[0], numbers[-1], size)
-    return found
-
-
-def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the union of spans of addresses, ascending."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(set(spans)):
-        if found and low <= found[-1][1]:
-            found[-1] = found[-1][0], max(high, found[-1][1])
-        else:
-            found.append((low, high))
-    return found
-
-
-def _kept(tiles: Mapping[int, _Tile], room: float) -> set[int]:
+def _kept(tiles: Mapping[int, LoadedTile], room: float) -> set[int]:
     """Return the buffers whose tile is kept from an equal one before, at most `room` bytes at a time.
 
     The tile whose next loads are farthest is given up first (Belady's rule, see `kernels.program.spilling`).

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Any
 
-from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, place_rows, replicate
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import place_rows, replicate
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["streamed"]

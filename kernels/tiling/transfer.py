@@ -3,21 +3,12 @@
 from collections.abc import Sequence
 from math import ceil
 
-from neuroncore_rtl.kernels.program import (
-    HbmTensor,
-    Program,
-    Rows,
-    Tensor,
-    as_rows,
-    dma_copy,
-    load_stationary,
-    multiply_moving,
-    place_rows,
-)
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.engines import LONG, beats
+from neuroncore_rtl.kernels.tiling.rows import Rows, as_rows, place_rows
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 

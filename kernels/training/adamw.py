@@ -7,7 +7,7 @@ unrolled program (`adamw`), and in memory if a step is run repeatedly (`next_cor
 from dataclasses import dataclass
 from math import sqrt
 
-from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor, tiles_of
+from neuroncore_rtl.kernels.program import Draw, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     memset,
@@ -17,6 +17,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_tensor,
 )
 from neuroncore_rtl.kernels.program.operands import ScalarOperand
+from neuroncore_rtl.kernels.tiling.rows import Rows, tiles_of
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 

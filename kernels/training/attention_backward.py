@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.library.attention import Attended
 from neuroncore_rtl.kernels.library.attention_tile import Head, hide
 from neuroncore_rtl.kernels.library.product import accumulate_product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose, transpose_tiles
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     scalar_tensor_tensor,
@@ -28,6 +28,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_tensor,
 )
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
+from neuroncore_rtl.kernels.tiling.rows import Rows, place_rows, scratch, tiles_of
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import AluOp
 

@@ -1,6 +1,6 @@
 """Cross entropy of classes, and its gradient: the loss of a classifier or a language model."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     iota,
@@ -11,6 +11,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_tensor,
 )
 from neuroncore_rtl.kernels.tiling.inverse import inverse
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 

@@ -1,8 +1,9 @@
 """Embeddings: rows of a table by token numbers, and the gradient of the table."""
 
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, scratch, tiles_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_gather
 from neuroncore_rtl.kernels.program.instructions import iota, tensor_scalar
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.training.linear_backward import weight_gradient
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import AluOp, Index

@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.layernorm import inverse_deviation
 from neuroncore_rtl.kernels.library.sums import sum_columns
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     scalar_tensor_tensor,
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.tiling.transfer import load_row
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import AluOp

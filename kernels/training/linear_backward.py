@@ -9,8 +9,9 @@ from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.library.transpose import transpose
-from neuroncore_rtl.kernels.program import Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, on_chip
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.isa import AluOp

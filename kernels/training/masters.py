@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, cast
 
-from neuroncore_rtl.kernels.program import Allocator, HbmTensor, Program, Rows, tiles_of
+from neuroncore_rtl.kernels.program import Allocator, HbmTensor, Program
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
+from neuroncore_rtl.kernels.tiling.rows import Rows, tiles_of
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.training.adamw import AdamW, Correction, descend, update
 from neuroncore_rtl.spec.formats import BF16, FP32

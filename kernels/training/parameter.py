@@ -1,9 +1,10 @@
 """Parameters that stay in SBUF during training, with the state of the optimiser."""
 
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.program import Allocator, Draw, HbmTensor, Program, Rows, Tensor, dma_copy
+from neuroncore_rtl.kernels.program import Allocator, Draw, HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Index

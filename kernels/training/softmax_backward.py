@@ -1,7 +1,8 @@
 """Gradient of softmax along the rows of a matrix."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_tensor
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax_backward"]

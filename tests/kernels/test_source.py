@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program, dma_copy, instructions, place_rows
+from neuroncore_rtl.kernels.program import Program, dma_copy, instructions
+from neuroncore_rtl.kernels.tiling.rows import place_rows
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp

@@ -11,9 +11,10 @@ from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
 from neuroncore_rtl.kernels.models.transformer.encoder import encoder
 from neuroncore_rtl.kernels.models.transformer.encoder_backward import encoder_backward
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_gather, dma_scatter, scratch, tiles_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import iota, memset, tensor_scalar, tensor_tensor
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_correction
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy

@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
 from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import (
     find_index8,
     max8,
@@ -19,6 +19,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.training.embedding import embedding
 from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32

@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.control import Block, compile_program, section_words
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.models.digits import Layer
-from neuroncore_rtl.kernels.program import Image, Program, Rows, Tensor, build_image, dma_copy
+from neuroncore_rtl.kernels.program import Image, Program, Tensor, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     find_index8,
@@ -31,6 +31,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_tensor,
 )
 from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, FloatFormat, Format
 from neuroncore_rtl.spec.isa import AluOp, Index

@@ -20,17 +20,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import (
-    HbmTensor,
-    Image,
-    Program,
-    Rows,
-    Tensor,
-    build_image,
-    dma_scatter,
-    scratch,
-    tiles_of,
-)
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, Tensor, build_image, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     iota,
@@ -39,6 +29,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_tensor,
 )
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.rows import Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.training.adamw import AdamW, descend, first_powers, next_correction, update
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.embedding import embedding

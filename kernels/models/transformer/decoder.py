@@ -18,7 +18,7 @@ from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.transformer.encoder import EncoderWeights
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_scatter, place_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import (
     affine_select,
     iota,
@@ -27,6 +27,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.rows import Rows, place_rows, scratch, tiles_of
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 

@@ -11,8 +11,9 @@ from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
 from neuroncore_rtl.kernels.library.linear import column_of, linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import load_row
 
 __all__ = ["Dense", "Encoded", "EncoderWeights", "encoder"]

@@ -8,7 +8,8 @@ from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, Encoded, EncoderWeights
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
+from neuroncore_rtl.kernels.program import HbmTensor, Program
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training.attention_backward import attention_backward
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward

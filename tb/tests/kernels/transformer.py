@@ -8,9 +8,10 @@ from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
 from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import load, load_together, store
 from neuroncore_rtl.run.settings import Option, Settings, integer, switch
 from neuroncore_rtl.spec.formats import BF16, INT32

@@ -10,7 +10,8 @@ from types import MappingProxyType
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, build_image, place_rows, replicate
+from neuroncore_rtl.kernels.program import HbmTensor, Program, build_image
+from neuroncore_rtl.kernels.tiling.rows import Rows, place_rows, replicate
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of

@@ -8,7 +8,8 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.product import product, strips_of
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import Program, Rows
+from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import load, load_row, store
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import Program, Rows, build_image, instructions
+from neuroncore_rtl.kernels.program import Program, build_image, instructions
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_powers, next_correction, update
 from neuroncore_rtl.kernels.training.masters import Masters

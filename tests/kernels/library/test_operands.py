@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transpose import transpose
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
-from neuroncore_rtl.kernels.program import place_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.tiling.rows import place_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.tiling.transfer import load_row, rows_like
 from neuroncore_rtl.kernels.training.attention_backward import attention_backward
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy

@@ -6,7 +6,8 @@ import pytest
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.topk import topk
-from neuroncore_rtl.kernels.program import Program, Rows
+from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec import formats, isa

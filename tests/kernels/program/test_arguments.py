@@ -16,7 +16,8 @@ from neuroncore_rtl.kernels.library.attention_tile import Head
 from neuroncore_rtl.kernels.library.conv2d import ConvWindow
 from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.library.stochastic import Problem
-from neuroncore_rtl.kernels.program import Allocator, Draw, HbmTensor, Program, Rows, Tensor, instructions
+from neuroncore_rtl.kernels.program import Allocator, Draw, HbmTensor, Program, Tensor, instructions
+from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FP32, FloatFormat
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage

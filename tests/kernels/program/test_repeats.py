@@ -15,6 +15,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.program.loads import LoadedTile
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Storage
@@ -154,7 +155,7 @@ def test_a_load_that_repeats_another_is_removed(rng, case, left):
 def test_kept_tiles_fit_in_their_room(seed):
     rng = np.random.default_rng(seed)
     keys, sizes = rng.integers(0, 12, 200), rng.integers(1, 9, 12) * 64
-    tiles = {n: removal._Tile((key,), 2 * n, 2 * n + 1, sizes[key]) for n, key in enumerate(keys)}
+    tiles = {n: LoadedTile(0, (key,), sizes[key], 2 * n, 2 * n + 1) for n, key in enumerate(keys)}
     before = {n: max((m for m in range(n) if keys[m] == keys[n]), default=None) for n in tiles}
     counts = []
     for room in (0, 256, 1024, 2048, sum(sizes)):

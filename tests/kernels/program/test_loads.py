@@ -1,0 +1,96 @@
+"""Consecutive loads of adjacent columns: which become one, and that results keep their bits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.spec.config import preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import DmaCopy, Storage
+from tests.kernels.running import run_ordered
+
+SLOW_ROWS = replace(preset_named("tiny"), run_interval=32, hbm_rate=8)
+"""Rows of less than 256 bytes take as long as those of 256."""
+
+CASES = {
+    "adjacent": 2,
+    "of different widths": 2,
+    "cast": 2,
+    "five tiles": 4,
+    "of long rows": 4,
+    "behind a narrow tile": 4,
+    "with a gap": 4,
+    "in the other order": 4,
+    "of other rows": 4,
+    "in other pieces": 4,
+    "of every second column": 4,
+    "in different sections": 4,
+    "with a copy between them": 4,
+    "with a copy within a tile": 4,
+    "of a tile that is wider": 4,
+    "of a tile that is written": 4,
+    "of written bytes": 4,
+    "without a limit of rows": 4,
+}
+"""How the loads of tiles differ, and how many are left of two per tile."""
+
+
+def loaded(case: str, order: str):
+    config = replace(SLOW_ROWS, run_interval=0) if case == "without a limit of rows" else SLOW_ROWS
+    program = Program(config, order=order)
+    space = program.space
+    count, width = 5 if case == "five tiles" else 2, 64 if case == "of long rows" else 16
+    x, y = space.hbm("x", FP32, (8, 256)), space.hbm("y", FP32, (4, count * width))
+    tiles, other = [], space.sbuf("other", FP32, (16,))
+    widths = {"of different widths": [16, 8], "behind a narrow tile": [8, 16]}.get(case, [width] * count)
+    for n, columns in enumerate(widths):
+        start = sum(widths[:n]) + 16 * n * (case == "with a gap")
+        start = width - start if case == "in the other order" else start
+        rows = x[4 * n * (case == "of other rows") :][:4]
+        source = rows[:, start : start + columns]
+        if case == "of every second column":
+            source = rows[:, start : start + 2 * columns : 2]
+        wider = 16 * (case == "of a tile that is wider")
+        tile = space.sbuf("tile", BF16 if case == "cast" else FP32, (columns + wider,))
+        cut = 1 + n if case == "in other pieces" else 2
+        for part in (slice(cut), slice(cut, 4)):
+            program.append(dma_copy(tile[part, :columns], source[part]))
+            if not n and (case, part.stop) in (("with a copy within a tile", 2), ("with a copy between them", 4)):
+                program.append(dma_copy(other, x[4:, :16]))
+                program.append(tensor_copy(other, other))
+        if not n and case == "in different sections":
+            program.start_section()
+        tiles.append(tile[:, :columns])
+    if case == "of a tile that is written":
+        program.append(memset(tiles[1][:, :1], 2.0))
+    for n, tile in enumerate(tiles):
+        result = space.sbuf("result", FP32, tile.shape)
+        program.append(tensor_copy(result, tile))
+        program.append(dma_copy(y[:, n * width :][:, : tile.shape[0]], result))
+    if case == "of written bytes":
+        program.append(dma_copy(x[:4, :16], tiles[0]))
+    return program, x, y
+
+
+@pytest.mark.parametrize(("case", "left"), CASES.items())
+def test_consecutive_loads_of_adjacent_columns_become_one(case, left):
+    found, counts = [], []
+    for order in ("program", "scheduled"):
+        program, x, y = loaded(case, order)
+        values = np.random.default_rng(2).integers(0x3F800000, 0x40800000, x.shape)
+        image = build_image(program, [(x, values), (y, np.zeros(y.shape, np.uint32))])
+        copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
+        counts.append(sum(copy.src.storage == Storage.HBM for copy in copies))
+        found.append(y.elements(run_ordered(image, np.random.default_rng(1)).hbm).copy())
+    between = case.startswith("with a copy")
+    assert counts == [2 * (y.shape[1] // (64 if case == "of long rows" else 16)) + between, left + between]
+    assert np.array_equal(*found) and found[0].any()
+
+
+def test_columns_of_one_tile_keep_their_places():
+    program, x, y = loaded("adjacent", "scheduled")
+    values = np.arange(1, x.size + 1).reshape(x.shape)
+    assert np.array_equal(y.elements(run_ordered(build_image(program, [(x, values)])).hbm), values[:4, :32])
