@@ -40,7 +40,6 @@ WHY = {
     "BERT": "24 times one scheduled encoder layer, without embeddings, and without the host's start of an inference",
     "start of a DMA": "a copy takes HBM's 64 cycles and 16 of its own; it fetches no descriptors, and its completion "
     "is not written to memory",
-    "RMS norm + QKV": "twice the tokens of the published run",
     "allocated attention": "tiles of q and k have rows of 1 KiB, which take as long as 2.5 KiB",
     "AdamW": "the profile has two products less per step: x - c x and c x x are single operations of the scalar engine",
     "rotary": "in the profile the vector engine waits for 28 % of the time; it works for 3.1 ms, as here. The kernel's "
@@ -70,8 +69,8 @@ def measure_silicon(preset: str) -> dict[str, object]:
         latencies.append(round(published.DMA_START.us * GHZ * 1000 - others))
     rows: list[dict[str, object]] = []
 
-    def add(time: PublishedTime, cycles: Sequence[float], more: str = "") -> None:
-        row = {"name": time.name, "published": time.us, "more": more}
+    def add(time: PublishedTime, cycles: Sequence[float]) -> None:
+        row = {"name": time.name, "published": time.us}
         row |= {name: getattr(time, name) for name in ("ceiling", "source", "run", "use")}
         times = [(count + config.launch_cycles * time.run) / ghz / 1000 for count in cycles]
         row |= {"cycles": round(cycles[0]), "ours": times[0], "ratio": times[0] / time.us}
@@ -90,7 +89,7 @@ def measure_silicon(preset: str) -> dict[str, object]:
     for figure in published.KERNELS:
         if checkout := checkouts[figure.checkout]:
             with progress(figure.time.name):
-                add(figure.time, modelled.kernel(config, figure, Path(checkout), latencies), figure.more)
+                add(figure.time, modelled.kernel(config, figure, Path(checkout), latencies))
     collectives, (host, step) = modelled.collective_rows(config)
     found = {
         "preset": preset,
@@ -180,7 +179,6 @@ def silicon_tables(record: Mapping[str, object]) -> list[Table]:
     found = record["silicon"]
     fit, core, collectives = found["fit"], found["core"], found["collectives"]
     notes = [f"within: at most {BAR:.0%} off, or below a ceiling (<=)"]
-    notes += [f"{row['name']}: of {row['more']}, which is more work" for row in core if row["more"]]
     notes += ["us: with the start and the end of a run, where the published time has them"]
     notes += ["fitted: set a rate; studied: led to a change of a program here; judged: neither"]
     notes += [

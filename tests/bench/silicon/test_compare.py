@@ -102,7 +102,7 @@ def test_tables_fit_into_a_document():
     row = {
         "name": max((figure.time.name for figure in published.KERNELS), key=len),
         "published": 12345.6, "ceiling": True, "cycles": 123456789,
-        "ours": 12345.6, "ratio": 1.23, "slow": 12.34, "more": "", "source": published.DMA_START.source,
+        "ours": 12345.6, "ratio": 1.23, "slow": 12.34, "source": published.DMA_START.source,
         "use": "studied",
     }  # fmt: skip
     collectives, (host, step) = collective_rows(FULL)

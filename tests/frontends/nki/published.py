@@ -382,8 +382,9 @@ def _contributed() -> None:
 def _reference() -> None:
     add(REFERENCE + "tutorial.py", "add_kernel_nx8x128x512", (normal(2, 8, 128, 512), normal(2, 8, 128, 512), 2**20),
         lambda a, b, n: a + b, grid=(2,))  # fmt: skip
-    add(REFERENCE + "allocated_fused_linear.py", "allocated_fused_rms_norm_qkv", (bf16(1, 256, 512), bf16(512, 512)),
-        lambda x, w: rmsnorm(x, 1e-6) @ w)  # fmt: skip
+    for tokens in (128, 256):
+        add(REFERENCE + "allocated_fused_linear.py", "allocated_fused_rms_norm_qkv",
+            (bf16(1, tokens, 512), bf16(512, 512)), lambda x, w: rmsnorm(x, 1e-6) @ w)  # fmt: skip
     q, k, v = bf16(1, 64, 1024), bf16(1, 1024, 64), bf16(1, 1024, 64)
     add(REFERENCE + "attention.py", "fused_self_attn_for_SD_small_head_size", (q, k, v),
         lambda q, k, v: attention(q.swapaxes(1, 2), k, v, 0.125), grid=(1,))  # fmt: skip

@@ -68,3 +68,39 @@ nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
 """, out="(4, 40), x.dtype", stores="tile")  # fmt: skip
     with pytest.raises(ValueError, match="must be written before TENSOR_SCALAR reads it .*kernel.py:10"):
         run_kernel(kernel, X)
+
+
+UNUSED = """
+tile = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
+unused = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
+result = nl.load(x)
+nisa.tensor_scalar(dst=unused, data=tile, op0=nl.add, operand0=1.0)
+"""
+"""AWS's kernel `allocated_fused_rms_norm_qkv` copies sums that it has not computed, and masks the store."""
+
+
+WEIGHTS = "nisa.nc_matmul(dst=nl.zeros((3, 20), nl.float32, nl.psum), stationary=tile[:, 0:3], moving=result)"
+REFUSED = {
+    "stored": (UNUSED, "unused"),
+    "stored tile": (UNUSED, "tile"),
+    "nothing loaded": (UNUSED.replace("result = nl.load(x)\n", ""), "tile"),
+    "weights": (UNUSED + WEIGHTS, "result"),
+    "sums": (UNUSED + "nisa.activation(dst=unused, op=nl.exp, data=tile)", "result"),
+}
+"""Kernels, and what they store. The engines keep weights, and sums of activations."""
+
+
+def test_what_nothing_reads_may_come_from_a_tile_without_a_write(tmp_path):
+    later = "nisa.tensor_copy(dst=tile, src=result)\nnisa.tensor_copy(dst=result, src=tile)"
+    for lines in (UNUSED, UNUSED + later):
+        run = run_kernel(write_kernel(tmp_path, lines, out="(3, 20), x.dtype", stores="result"), X)
+        assert np.array_equal(run.outputs[0], X)
+        assert run.inserted["zeros where nothing was written"] == 1
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_other_results_may_not(tmp_path, case):
+    lines, stored = REFUSED[case]
+    kernel = write_kernel(tmp_path, lines, out="(3, 20), x.dtype", stores=stored)
+    with pytest.raises(ValueError, match="must be written before [A-Z_]+ reads it"):
+        run_kernel(kernel, X)
