@@ -118,7 +118,9 @@ def _side_by_side(left: LoadedTile, right: LoadedTile, most: int) -> LoadedTile 
         return None
     loads = []
     for one, two in zip(left.loads, right.loads, strict=True):
-        rows, *_, columns = one.shape
+        if len(one.shape) != 2:
+            return None
+        rows, columns = one.shape
         row = columns * one.src.format.bits // 8
         next_columns = replace(one, src=one.src.at(one.src.address + row), shape=(rows, two.shape[-1]))
         whole = columns * one.dst.format.bits // 8 == left.size

@@ -22,6 +22,7 @@ CASES = {
     "five tiles": 4,
     "of long rows": 4,
     "behind a narrow tile": 4,
+    "of single elements": 4,
     "with a gap": 4,
     "in the other order": 4,
     "of other rows": 4,
@@ -45,7 +46,8 @@ def loaded(case: str, order: str):
     count, width = 5 if case == "five tiles" else 2, 64 if case == "of long rows" else 16
     x, y = space.hbm("x", FP32, (8, 256)), space.hbm("y", FP32, (4, count * width))
     tiles, other = [], space.sbuf("other", FP32, (16,))
-    widths = {"of different widths": [16, 8], "behind a narrow tile": [8, 16]}.get(case, [width] * count)
+    others = {"of different widths": [16, 8], "behind a narrow tile": [8, 16], "of single elements": [1, 1]}
+    widths = others.get(case, [width] * count)
     for n, columns in enumerate(widths):
         start = sum(widths[:n]) + 16 * n * (case == "with a gap")
         start = width - start if case == "in the other order" else start
@@ -57,7 +59,8 @@ def loaded(case: str, order: str):
         tile = space.sbuf("tile", BF16 if case == "cast" else FP32, (columns + wider,))
         cut = 1 + n if case == "in other pieces" else 2
         for part in (slice(cut), slice(cut, 4)):
-            program.append(dma_copy(tile[part, :columns], source[part]))
+            at = 0 if case == "of single elements" else slice(columns)
+            program.append(dma_copy(tile[part, at], source[part, at]))
             if not n and (case, part.stop) in (("with a copy within a tile", 2), ("with a copy between them", 4)):
                 program.append(dma_copy(other, x[4:, :16]))
                 program.append(tensor_copy(other, other))
