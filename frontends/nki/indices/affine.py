@@ -30,6 +30,7 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
 
 
 OPERATIONS: dict[str, Callable] = {
+    "floor_divide": operator.floordiv, "remainder": operator.mod,
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
     "equal": operator.eq, "not_equal": operator.ne, "invert": operator.invert, "logical_not": operator.invert,
@@ -119,8 +120,28 @@ class Affine(_Expression):
         return self if self >= 0 else -self
 
     @from_kernel
+    def __divmod__(self, other) -> tuple["Affine", "Affine"]:
+        """Return quotient and remainder if both are affine; ValueError otherwise.
+
+        They are if the indices whose steps are no multiples of the divisor stay between two of its multiples.
+        """
+        if isinstance(other, Integral) and other > 0:
+            by = int(other)
+            whole = tuple(0 if step % by else step // by for step in self.steps)
+            rest = Affine(self.shape, tuple(step if step % by else 0 for step in self.steps), self.start % by)
+            if rest.range[0] >= 0 and rest.range[1] < by:
+                return Affine(self.shape, whole, self.start // by), rest
+        raise ValueError(f"an index must be affine: {self!r} cannot be divided by {other!r} into affine parts")
+
+    def __floordiv__(self, other) -> "Affine":
+        return divmod(self, other)[0]
+
+    def __mod__(self, other) -> "Affine":
+        return divmod(self, other)[1]
+
+    @from_kernel
     def _not_affine(self, other) -> "Affine":
-        rule = "an index must be affine, without division, remainder, power or operations on bits"
+        rule = "an index must be affine, without fractions, powers or operations on bits"
         raise ValueError(f"{rule}, here by {other!r}; comparisons joined by & need parentheses")
 
     @from_kernel
@@ -170,8 +191,9 @@ class Affine(_Expression):
         return Affine((), (), int(other)) if isinstance(other, Integral) else None
 
 
-for _name in ("floordiv", "truediv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift"):
+for _name in ("truediv", "pow", "and", "or", "xor", "lshift", "rshift"):
     setattr(Affine, f"__{_name}__", Affine._not_affine)
+for _name in ("floordiv", "truediv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift"):
     setattr(Affine, f"__r{_name}__", Affine._not_affine)
 
 

@@ -140,10 +140,37 @@ def test_a_view_goes_through_its_first_dimension():
     assert view.itemsize == 4 and all(np.array_equal(numbers(part), row) for part, row in zip(view, array, strict=True))
 
 
-@pytest.mark.parametrize("wrong", [lambda i: i // 2, lambda i: i % 2, lambda i: i * i, lambda i: i * 0.5])
+WRONG = [lambda i: i // 2, lambda i: i % 2, lambda i: i // 0, lambda i: i % 8.0, lambda i: 8 % i, lambda i: i / 8]
+WRONG += [lambda i: i * i, lambda i: i * 0.5]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_an_index_is_affine(wrong):
     with pytest.raises(ValueError, match=r"an index must be affine.*\(test_views.py:\d+\)"):
         wrong(arange(8))
+
+
+@given(
+    st.integers(-60, 60), st.lists(st.tuples(st.integers(1, 5), st.integers(-12, 12)), max_size=3), st.integers(1, 12)
+)
+def test_quotients_and_remainders_are_those_of_numpy(start, dimensions, by):
+    index = Affine(*(tuple(part) for part in (zip(*dimensions, strict=True) if dimensions else ((), ()))), start)
+    try:
+        parts = index // by, index % by
+    except ValueError:
+        rest = [step for count, step in dimensions if step % by and count > 1]
+        assert rest, "only a step that is no multiple leaves a line"
+        return
+    for found, right in zip(parts, divmod(values(index), by), strict=True):
+        assert np.array_equal(values(found), right)
+
+
+def test_an_index_in_blocks_is_divided():
+    blocks, columns = mgrid[0:3, 0:4]
+    index = 4 * blocks + columns + 8
+    for found, right in ((index // 4, blocks + 2), (index % 4, columns + 0 * blocks), (arange(8) // 8, 0 * arange(8))):
+        assert np.array_equal(values(found), values(right) + 0 * values(found))
+    assert np.array_equal(values(np.floor_divide(index, 4)), values(index // 4))
 
 
 @given(first=st.integers(-20, 20), step=st.integers(-3, 3).filter(bool), limit=st.integers(-20, 40))
