@@ -62,7 +62,7 @@ def _kernel_cycles(config: Config, figure: KernelFigure, path: Path, latencies: 
         argument_of("argument", (np.zeros(one), figure.dtype)) if isinstance(one, tuple) else one
         for one in figure.arguments
     ]
-    arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
+    arguments = dict(zip(inspect.signature(function).parameters, given, strict=False)) | figure.keywords
     return _cycles(build_image(recorded(function, arguments, config, figure.grid, "scheduled").program), latencies)
 
 

@@ -1,6 +1,7 @@
 """Published times of Trainium 1, which AWS does not promise; conditions of convolution and BERT are roughly known."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
@@ -18,7 +19,7 @@ _MAMBA = "aws-neuron-sdk: nki/guides/tutorials/fused_mamba.rst"
 _STUDENT = "robertpare17/asst4-trainium @8a1d41c: solution.md, trn1.2xlarge"
 _PRODUCT = "aws-neuron-sdk @v2.26.1: nki/tutorials/matrix_multiplication.rst"
 _NKIBENCH = "zhang677/AccelOpt @47e29a7: experiments/full_complete_local/profile_results.csv, trn1.32xlarge"
-_AUTOCOMP = "ucb-bar/autocomp @dd26a56: traces trn-tutorial, 99th percentile of nki.benchmark, trn1.2xlarge"
+_AUTOCOMP = "ucb-bar/autocomp @dd26a56: traces of examples, 99th percentile of nki.benchmark, trn1.2xlarge"
 
 Use = Literal["judged", "fitted", "studied"]
 Arguments = tuple[tuple[int, ...] | float, ...]
@@ -47,7 +48,7 @@ class KernelFigure:
     """Published time of a kernel.
 
     `arguments` are numbers, and shapes of arrays. `checkout` is the environment variable with the path of its
-    repository. `candidate` is a number in the trace `kernel` (`bench.silicon.traces`).
+    repository. `candidate` is a number in the trace `kernel` (`bench.silicon.traces`). `keywords` are more arguments.
     """
 
     time: PublishedTime
@@ -57,6 +58,7 @@ class KernelFigure:
     grid: tuple[int, ...] = (1,)
     checkout: str = "NKI_SAMPLES"
     candidate: int | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _of_run(name: str, us: float, source: str, **kind: Any) -> PublishedTime:
@@ -112,18 +114,45 @@ def _norm(features: int) -> Arguments:
 
 
 def _candidates(
-    name: str, trace: str, milliseconds: dict[int, float], arguments: Arguments, dtype: str, *, use: Use = "judged"
+    name: str,
+    trace: str,
+    milliseconds: dict[int, float],
+    arguments: Arguments,
+    dtype: str,
+    *,
+    use: Use = "judged",
+    **keywords: Any,
 ) -> tuple[KernelFigure, ...]:
     """Return the candidates of a trace by their number; those whose text is damaged are left out."""
     return tuple(
         KernelFigure(
             _of_run(f"{name} of autocomp, {number}", 1000 * time, _AUTOCOMP, use=use),
-            *(trace, arguments, dtype), checkout="AUTOCOMP", candidate=number,
+            *(trace, arguments, dtype), checkout="AUTOCOMP", candidate=number, keywords=keywords,
         )
         for number, time in milliseconds.items()
     )  # fmt: skip
 
 
+def _lab(kernel: str, checkout: str, source: str, microseconds: Sequence[float]) -> tuple[KernelFigure, ...]:
+    """Return the convolutions of a student's kernel in the order of `_LAB`."""
+    found = []
+    for us, (inputs, outputs, window, batch, side, dtype) in zip(microseconds, _LAB, strict=True):
+        name = f"{kernel} {inputs} -> {outputs}, {window} x {window}, {batch} x {side} x {side} {dtype}"
+        images = (batch, inputs, side, side), (outputs, inputs, window, window), (outputs,)
+        time = _of_run(name, us, f"{source}, lab 6 of CS152 at Berkeley: median of nki.benchmark")
+        found.append(KernelFigure(time, "nki_conv2d/conv2d.py:conv2d_nki", images, dtype, checkout=checkout))
+    return tuple(found)
+
+
+_LAB = (
+    (128, 128, 3, 16, 66, "float16"), (128, 128, 5, 16, 36, "float16"), (128, 256, 3, 4, 34, "float32"),
+    (128, 256, 3, 4, 66, "float16"), (128, 256, 3, 16, 34, "float32"), (128, 256, 5, 4, 36, "float32"),
+    (128, 256, 5, 16, 36, "float16"), (256, 256, 3, 4, 34, "float32"), (256, 256, 3, 16, 34, "float16"),
+    (256, 256, 5, 4, 36, "float16"), (256, 256, 5, 16, 36, "float16"),
+)  # fmt: skip
+"""Channels of inputs and outputs, filter, images, and their side."""
+_PACKED = 527, 294, 173, 268, 630, 447, 570, 327, 427, 312, 1170
+_ROWS = 1121, 1483, 504, 557, 1840, 2162, 2899, 989, 2145, 2169, 7901
 _VECTORS = (256_000,), (256_000,)
 _IMAGE = ((1, 256, 224, 224), (256, 256, 3, 3), (256,))
 _SWIGLU = (8, 128, 3072), (24, 128, 1024), (8, 128, 3072)
@@ -135,6 +164,7 @@ _SCAN = ((256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168))
 _BIG = (8192, 4096), (8192, 8192)
 _STATES = (1, 256, 2048), (1, 256, 2048), (256, 16), (1, 16, 2048), (1, 16, 2048)
 _ATTENTIONS = dict(enumerate((3.093, 2.879, 1.569, 1.016, 0.691, 0.682, 0.681, 0.579)))
+_CONV1D, _SIGNALS = {0: 8.007, 4: 5.602, 5: 4.955, 6: 0.461}, ((8, 512, 1, 2048), (512, 1, 1, 3))
 _SMALL = {1: 0.437, 2: 0.434, 3: 0.424, 4: 0.399, 5: 0.385, 6: 0.384}
 
 KERNELS = (
@@ -187,6 +217,9 @@ KERNELS = (
     *_candidates("small attention", "5_sd_attention", {0: 0.558}, 3 * ((4096, 64),), "float32"),
     # These times led to copies on the scalar engine after running sums.
     *_candidates("small attention", "5_sd_attention", _SMALL, 3 * ((4096, 64),), "float32", use="studied"),
+    *_candidates("1-D convolution", "4_conv1d", _CONV1D, _SIGNALS, "float32", padding=((0, 0), (1, 1))),
+    *_lab("packed convolution", "CS152_PACKED", "magmawolf8/cs152-lab6 @2814885", _PACKED),
+    *_lab("convolution by rows", "CS152_ROWS", "Jingfeng0705/cs152_lab6 @a635a9f", _ROWS),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 

@@ -19,7 +19,7 @@ from neuronxcc.nki.language import par_dim
 
 def candidate(checkout: Path, trace: str, number: int) -> str:
     """Return the Python text of a trace's candidate, counted from the first ancestor; nothing is executed."""
-    text = (checkout / "examples" / "trn-tutorial" / f"{trace}_trace.py").read_text()
+    text = next(checkout.glob(f"examples/*/{trace}_trace.py")).read_text()
     call: ast.expr = ast.parse(text, mode="eval").body
     found = []
     while isinstance(call, ast.Call):

@@ -125,7 +125,7 @@ class Affine(_Expression):
 
         They are if the indices whose steps are no multiples of the divisor stay between two of its multiples.
         """
-        if isinstance(other, Integral) and other > 0:
+        if isinstance(other, Integral) and int(other) > 0:
             by = int(other)
             whole = tuple(0 if step % by else step // by for step in self.steps)
             rest = Affine(self.shape, tuple(step if step % by else 0 for step in self.steps), self.start % by)
