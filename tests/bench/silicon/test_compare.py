@@ -108,6 +108,7 @@ def test_tables_fit_into_a_document():
     collectives, (host, step) = collective_rows(FULL)
     found = {
         "formulas": formulas.formula_rows(FULL), "core": [row], "collectives": collectives, "absent": ["ACCELOPT"],
+        "refused": ["slow: no room"],
         "kernels": [silicon.kernel_summary([row | {"ceiling": False, "use": "judged"}], judged=True)],
         "fit": {"host_us": host, "step_us": step, "latency": 1804}, "preset": "full", "ghz": 1.4,
     }  # fmt: skip
@@ -116,6 +117,7 @@ def test_tables_fit_into_a_document():
         console.print(*silicon.silicon_tables({"silicon": found}))
     assert max(map(len, capture.get().splitlines())) <= shell.PLAIN_WIDTH
     assert "…" not in capture.get() and "no reason known" in capture.get()
+    assert "did not run: slow: no room" in " ".join(capture.get().split())
 
 
 def test_a_copy_starts_in_as_many_cycles_more_as_hbm_has():
