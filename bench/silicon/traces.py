@@ -18,8 +18,14 @@ from neuronxcc.nki.language import par_dim
 
 
 def candidate(checkout: Path, trace: str, number: int) -> str:
-    """Return the Python text of a trace's candidate, counted from the first ancestor; nothing is executed."""
-    text = next(checkout.glob(f"examples/*/{trace}_trace.py")).read_text()
+    """Return the Python text of a trace's candidate, counted from the first ancestor; nothing is executed.
+
+    Raises ValueError if the checkout has no such trace.
+    """
+    file = next(checkout.glob(f"examples/*/{trace}_trace.py"), None)
+    if file is None:
+        raise ValueError(f"AUTOCOMP must name a checkout with examples/*/{trace}_trace.py, not {checkout}")
+    text = file.read_text()
     call: ast.expr = ast.parse(text, mode="eval").body
     found = []
     while isinstance(call, ast.Call):

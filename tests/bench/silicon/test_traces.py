@@ -14,3 +14,8 @@ def test_candidates_count_from_the_first_ancestor(number, tmp_path):
     folder.mkdir(parents=True)
     (folder / "one_trace.py").write_text(text)
     assert candidate(tmp_path, "one", number).endswith(f"\nx = {number}\n")
+
+
+def test_a_checkout_without_the_trace_is_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="AUTOCOMP must name a checkout with examples/.*/one_trace.py, not "):
+        candidate(tmp_path, "one", 0)
