@@ -123,7 +123,7 @@ def _candidates(
     use: Use = "judged",
     **keywords: Any,
 ) -> tuple[KernelFigure, ...]:
-    """Return the candidates of a trace by their number; those whose text is damaged are left out."""
+    """Return the published times of a trace's candidates, by number, without candidates of damaged text."""
     return tuple(
         KernelFigure(
             _of_run(f"{name} of autocomp, {number}", 1000 * time, _AUTOCOMP, use=use),

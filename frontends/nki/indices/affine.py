@@ -30,7 +30,7 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
 
 
 OPERATIONS: dict[str, Callable] = {
-    "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "floor_divide": operator.floordiv, "mod": operator.mod,
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
     "equal": operator.eq, "not_equal": operator.ne, "invert": operator.invert, "logical_not": operator.invert,
@@ -123,7 +123,7 @@ class Affine(_Expression):
     def __divmod__(self, other) -> tuple["Affine", "Affine"]:
         """Return quotient and remainder if both are affine; ValueError otherwise.
 
-        They are if the indices whose steps are no multiples of the divisor stay between two of its multiples.
+        The part of the index with steps that the divisor does not divide must stay between two of its multiples.
         """
         if isinstance(other, Integral) and int(other) > 0:
             by = int(other)

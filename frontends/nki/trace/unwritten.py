@@ -1,8 +1,8 @@
 """Tensors that a kernel writes in part: zero initialisation of tiles that it reads as a whole, a note of results.
 
 Published kernels load fewer rows than a tile's 128, compute with all of them and store only the loaded ones, but a read
-of unwritten memory is an error (`run.check.unwritten`). A tile without any write is initialised only for instructions
-whose results nothing reads.
+of unwritten memory is an error (`run.check.unwritten`). A tile without any write is initialised only if the
+results of the instructions that read it are not used.
 """
 
 from itertools import islice

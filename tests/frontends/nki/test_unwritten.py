@@ -87,7 +87,7 @@ REFUSED = {
     "weights": (UNUSED + WEIGHTS, "result"),
     "sums": (UNUSED + "nisa.activation(dst=unused, op=nl.exp, data=tile)", "result"),
 }
-"""Kernels, and what they store. The engines keep weights, and sums of activations."""
+"""Kernels, and the tile that each stores. Weights and sums of activations stay in an engine."""
 
 
 def test_what_nothing_reads_may_come_from_a_tile_without_a_write(tmp_path):

@@ -171,6 +171,7 @@ def test_an_index_in_blocks_is_divided():
     for found, right in ((index // 4, blocks + 2), (index % 4, columns + 0 * blocks), (arange(8) // 8, 0 * arange(8))):
         assert np.array_equal(values(found), values(right) + 0 * values(found))
     assert np.array_equal(values(np.floor_divide(index, 4)), values(index // 4))
+    assert np.array_equal(values(np.remainder(index, 4)), values(index % 4))
 
 
 @given(first=st.integers(-20, 20), step=st.integers(-3, 3).filter(bool), limit=st.integers(-20, 40))

@@ -18,6 +18,7 @@ SLOW_ROWS = replace(preset_named("tiny"), run_interval=32, hbm_rate=8)
 CASES = {
     "adjacent": 2,
     "of different widths": 2,
+    "in a later section": 2,
     "cast": 2,
     "five tiles": 4,
     "of long rows": 4,
@@ -48,6 +49,9 @@ def loaded(case: str, order: str):
     tiles, other = [], space.sbuf("other", FP32, (16,))
     others = {"of different widths": [16, 8], "behind a narrow tile": [8, 16], "of single elements": [1, 1]}
     widths = others.get(case, [width] * count)
+    if case == "in a later section":
+        program.append(dma_copy(other, x[4:, :16]))
+        program.start_section()
     for n, columns in enumerate(widths):
         start = sum(widths[:n]) + 16 * n * (case == "with a gap")
         start = width - start if case == "in the other order" else start
@@ -88,7 +92,7 @@ def test_consecutive_loads_of_adjacent_columns_become_one(case, left):
         copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
         counts.append(sum(copy.src.storage == Storage.HBM for copy in copies))
         found.append(y.elements(run_ordered(image, np.random.default_rng(1)).hbm).copy())
-    between = case.startswith("with a copy")
+    between = case.startswith("with a copy") or case == "in a later section"
     assert counts == [2 * (y.shape[1] // (64 if case == "of long rows" else 16)) + between, left + between]
     assert np.array_equal(*found) and found[0].any()
 
