@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
-from neuroncore_rtl.hdl.dma.turns import RunTurns
+from neuroncore_rtl.hdl.dma.turns import PacketTurns
 from neuroncore_rtl.hdl.memory.onchip import OnChipMemory
 from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.hdl.queue.boot import Boot
@@ -63,8 +63,8 @@ class CoreUnits:
         self.scalar = gated(m, "scalar", "scalar_engine", partial(ScalarEngine, config), platform)
         dma = partial(DmaEngine, config)
         self.dma = [gated(m, f"dma{number}", "dma_engine", dma, platform) for number in range(config.dma_engines)]
-        for side in range(2 if config.run_interval else 0):
-            m.submodules[f"turns{side}"] = turns = RunTurns(config.dma_engines, config.run_interval)
+        for side in range(2 if config.packet_interval else 0):
+            m.submodules[f"turns{side}"] = turns = PacketTurns(config.dma_engines, config.packet_interval)
             m.d.comb += turns.requests.eq(Cat(engine.requests[side] for engine in self.dma))
             m.d.comb += [engine.turns[side].eq(turn) for engine, turn in zip(self.dma, turns.turns, strict=True)]
         self.collective = None

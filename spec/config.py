@@ -123,8 +123,9 @@ class Config:
             short instruction to the next that depends on it).
         dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
             0 to 8191 (NeuronCore-v2: 1.3 us).
-        run_interval: minimum cycles from one run of a copy in HBM, contiguous bytes, to the next run that any DMA
-            engine reads, and the same for writes; 0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines).
+        packet_interval: minimum cycles from one packet of a copy to the next one that any DMA engine reads in HBM, and
+            the same for writes; 0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines). A packet has the
+            runs of contiguous bytes of one index of the copy's outermost dimension, at most 64.
         hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
             which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
         ring_rate: maximum bytes per cycle that each of the two channels of the collective engine sends; 0 to 64, 0 for
@@ -177,7 +178,7 @@ class Config:
     swap_cycles: int = 0
     result_latency: int = 0
     dma_start: int = 0
-    run_interval: int = 0
+    packet_interval: int = 0
     hbm_rate: int = 0
     ring_rate: int = 0
     clock_mhz: int = 0
@@ -219,7 +220,7 @@ class Config:
         "swap_cycles": (0, 255),
         "result_latency": (0, 1023),
         "dma_start": (0, 8191),
-        "run_interval": (0, 255),
+        "packet_interval": (0, 255),
         "hbm_rate": (0, 1024),
         "ring_rate": (0, 64),
         "clock_mhz": (0, 10_000),
@@ -235,7 +236,7 @@ class Config:
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
         "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "access_cycles",
-        "swap_cycles", "result_latency", "dma_start", "run_interval", "hbm_rate", "ring_rate",
+        "swap_cycles", "result_latency", "dma_start", "packet_interval", "hbm_rate", "ring_rate",
         "clock_mhz", "launch_cycles",
     )  # fmt: skip
 
@@ -349,7 +350,7 @@ _FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
 
 _NEURONCORE = _FULL.with_overrides(
     vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, access_cycles=100,
-    swap_cycles=64, result_latency=493, dma_start=3640, run_interval=26, hbm_rate=97, ring_rate=10, clock_mhz=2800,
+    swap_cycles=64, result_latency=493, dma_start=3640, packet_interval=26, hbm_rate=97, ring_rate=10, clock_mhz=2800,
     launch_cycles=43512,
 )  # fmt: skip
 """Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""

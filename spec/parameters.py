@@ -36,7 +36,7 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
         "port_latency", "hbm_rate",
     ),
-    ParameterGroup.DMA: ("dma_engines", "dma_start", "run_interval", "dma_beats", "cast_lanes", "cast_latency"),
+    ParameterGroup.DMA: ("dma_engines", "dma_start", "packet_interval", "dma_beats", "cast_lanes", "cast_latency"),
     ParameterGroup.LINKS: ("cores", "ring_rate"),
     ParameterGroup.QUEUES: ("semaphores", "records_ahead"),
     ParameterGroup.DEBUG: ("counters", "clock_mhz", "launch_cycles"),
@@ -117,9 +117,9 @@ TRADES: dict[str, tuple[str, str]] = {
         "the time until a copy begins on a machine that fetches descriptors",
         "that time in each copy; a FIFO of 16 instructions for each DMA engine",
     ),
-    "run_interval": (
-        "the descriptors per time that the DMA engines of NeuronCore-v2 execute: copies with short rows are slow",
-        "that time in each run of a copy; two arbiters with counters, two gates in each DMA engine",
+    "packet_interval": (
+        "the packets per time that the DMA engines of NeuronCore-v2 execute: copies with short rows are slow",
+        "that time in each packet of a copy; two arbiters with counters, two gates in each DMA engine",
     ),
     "ring_rate": (
         "the rate of the DMA engines that move the data of NeuronCore-v2's collectives",

@@ -10,7 +10,7 @@ __all__ = [
     "ELEMENTWISE_CHECKER_REGISTERS", "FETCHER_RECORDS",
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
-    "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
+    "RUNS_PER_PACKET", "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
     "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "WRITER_BURSTS", "cast_latency", "quotient_wait",
     "set_interval", "turns_latency", "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
@@ -133,6 +133,9 @@ DMA_CHECKER_REGISTERS = 0, 3
 
 BURST_BEATS = 16
 """Maximum number of beats in a burst; bursts do not cross multiples of it."""
+
+RUNS_PER_PACKET = 64
+"""Maximum number of runs of contiguous bytes in HBM in a packet of a copy (source: docs/rates.md)."""
 
 PSUM_WORD_BYTES = 4
 """Bytes of an access to PSUM."""

@@ -112,7 +112,7 @@ class DmaEngine:
             def arrive(first: int, last: int) -> None:
                 self._arrive(copy, beats, first, max(last, first + (bursts - 1) * interval))
 
-            begin, apart = self._runs(0, now + 1, copy.part(number, copy.source.runs))
+            begin, apart = self._packets(0, now + 1, copy.part(number, copy.source.packets))
             asked = self._hbm.read(self._port, begin, beats, bursts, arrive, apart)
             self._continue_source(copy, max(asked, begin - 1 + bursts * interval))
         else:
@@ -186,12 +186,12 @@ class DmaEngine:
         at = max(self._agenda.now + 1, last - AHEAD // 2)
         self._agenda.at(at, self._access, copy, walk, side, first + done, count - done, *rest, then)
 
-    def _runs(self, way: int, cycle: int, runs: int) -> tuple[int, int]:
-        """Return when the first of some runs begins, from `cycle` on, and the cycles from there to the last one."""
-        interval = self._config.run_interval
-        if not (interval and runs):
+    def _packets(self, way: int, cycle: int, packets: int) -> tuple[int, int]:
+        """Return when the first of some packets begins, from `cycle` on, and the cycles from there to the last one."""
+        interval = self._config.packet_interval
+        if not (interval and packets):
             return cycle, 0
-        return self._hbm.runs[way].take(cycle, runs * interval), (runs - 1) * interval
+        return self._hbm.packets[way].take(cycle, packets * interval), (packets - 1) * interval
 
     # Destination side
 
@@ -226,7 +226,7 @@ class DmaEngine:
         finish = copy.consumed == copy.groups
         if copy.to_hbm:
             bursts = max(1, copy.part(number, copy.target.bursts))
-            first, apart = self._runs(1, begin + 1, copy.part(number, copy.target.runs))
+            first, apart = self._packets(1, begin + 1, copy.part(number, copy.target.packets))
             end = max(end + first - begin - 1, first + apart)
             begin = first - 1
             pushed, _, _ = self._pushes.take(begin + 1, end + 1 - begin, bursts, bursts)

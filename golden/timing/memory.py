@@ -97,7 +97,7 @@ class TimedHbm:
         ports = range(config.hbm_ports)
         self._reads = [BurstWindow(self.BURSTS, timing.latency) for _ in ports]
         self.writes = [Server() for _ in ports]
-        self.runs = Server(), Server()  # begins of runs that all DMA engines read and write
+        self.packets = Server(), Server()  # begins of packets that all DMA engines read and write
         self._limited = _Limited(agenda, self._share, config.hbm_ports) if self._share else None
 
     def read(self, port: int, cycle: int, beats: int, bursts: int, call: Call, apart: int = 0) -> int:

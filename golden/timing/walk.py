@@ -21,13 +21,13 @@ class Walk:
     Arguments:
         beats: number of on-chip accesses, or of beats of HBM.
         bursts: number of bursts of HBM; on chip equal to `beats`.
-        runs: number of runs of contiguous bytes.
+        packets: number of packets of HBM: the runs of an index of the outermost dimension, at most `RUNS_PER_PACKET`.
         banks: index of the bank of each on-chip access, uint8 [beats].
     """
 
     beats: int
     bursts: int
-    runs: int
+    packets: int
     banks: np.ndarray
 
 
@@ -71,10 +71,11 @@ def _count_accesses(
     each = ends // beat - places // beat + 1
     beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
     if not pitch:
-        return Walk(beats, bursts, runs, _NO_BANKS)
+        outer = jumps[-1][0] if jumps else 1
+        return Walk(beats, bursts, outer * -(-runs // (outer * timing.RUNS_PER_PACKET)), _NO_BANKS)
     firsts = np.repeat(places // beat, each) * beat
     inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
-    return Walk(beats, bursts, runs, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
+    return Walk(beats, bursts, 0, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
 
 
 _NO_BANKS = np.zeros(0, np.uint8)

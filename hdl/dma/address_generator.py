@@ -1,6 +1,6 @@
 """Address generator of a DMA tensor: the start of each run, without a multiplier."""
 
-from amaranth import Array, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,17 +21,28 @@ class DmaAddressGenerator(wiring.Component):
 
     Before each row of a gather or scatter it stalls until `rows` delivers the row's offset or skips it.
 
+    Arguments:
+        packets: whether to mark first runs, for `hdl.dma.turns`.
+
     Ports:
         start: begins to generate the runs of a tensor; only when not `busy`.
         rows: one `JobRow` per row of an indexed tensor; after a row marked bad, no more runs are generated.
         o: the runs of the tensor, in order.
         busy: runs remain.
+        first: the run is the first one of an index of the outermost dimension with several. Only with `packets`.
     """
 
-    start: In(Start)
-    rows: In(stream.Signature(JobRow))
-    o: Out(stream.Signature(Run))
-    busy: Out(1)
+    def __init__(self, packets: bool = False):
+        self.packets = packets
+        super().__init__(
+            {
+                "start": In(Start),
+                "rows": In(stream.Signature(JobRow)),
+                "o": Out(stream.Signature(Run)),
+                "busy": Out(1),
+            }
+            | ({"first": Out(1)} if packets else {})
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -55,6 +66,13 @@ class DmaAddressGenerator(wiring.Component):
             self.rows.ready.eq(self.busy & waiting),
             skips.eq(self.rows.valid & self.rows.ready & self.rows.payload.skip),
         ]
+
+        if self.packets:
+            outermost = Array(~Cat(list(side.last)[d + 1 :]).any() for d in range(DMA_DIMENSIONS))
+            with m.If(self.start.valid):
+                m.d.sync += self.first.eq(1)
+            with m.Elif((self.o.valid & self.o.ready) | skips):
+                m.d.sync += self.first.eq(outermost[dimension])
 
         with m.If(self.start.valid):
             m.d.sync += [side.eq(self.start.side), indexed.eq(self.start.indexed)]

@@ -23,10 +23,11 @@ from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.ring import ByteRing
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
+from neuroncore_rtl.hdl.dma.turns import PacketGate
 from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
-from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, Storage
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
 from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.primitives.fifo import Fifo
@@ -58,8 +59,8 @@ class DmaEngine(wiring.Component):
             read.
         busy: a copy is pending or in flight.
         active: the state of the engine may change at the end of this cycle; otherwise the clock may stop.
-        requests, turns: a run in HBM can begin, and begins; bit 0 of the source, bit 1 of the destination. Only with
-            `config.run_interval`.
+        requests, turns: a packet of HBM can begin, and begins; bit 0 of the source, bit 1 of the destination. Only with
+            `config.packet_interval`.
     """
 
     def __init__(self, config: Config):
@@ -78,30 +79,30 @@ class DmaEngine(wiring.Component):
                 "active": Out(1),
                 "counters": Out(DmaCounters),
             }
-            | ({"requests": Out(2), "turns": In(2)} if config.run_interval else {})
+            | ({"requests": Out(2), "turns": In(2)} if config.packet_interval else {})
         )
 
     def elaborate(self, platform):
         m = Module()
-        size = self.config.hbm_bytes
+        size, packets = self.config.hbm_bytes, self.config.packet_interval > 0
         m.submodules.checker = checker = DmaChecker(self.config)
         m.submodules.sequencer = sequencer = DmaSequencer()
         m.submodules.rows = rows = RowReader(size, self.config.port_latency)
-        m.submodules.src_addresses = src_addresses = DmaAddressGenerator()
+        m.submodules.src_addresses = src_addresses = DmaAddressGenerator(packets)
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size, self.config.dma_beats, self.config.port_latency)
         m.submodules.caster = caster = Caster(size, self.config.cast_lanes, self.config.cast_latency)
         m.submodules.ring = ring = ByteRing(size)
-        m.submodules.dst_addresses = dst_addresses = DmaAddressGenerator()
+        m.submodules.dst_addresses = dst_addresses = DmaAddressGenerator(packets)
         m.submodules.dst_chunker = dst_chunker = Chunker(size)
         m.submodules.writer = writer = HbmWriter(size)
         m.submodules.answers = answers = Answers()
         wiring.connect(m, checker.o, sequencer.i)
-        src_left = self._connect(m, "src_runs", self._in_turn(m, 0, src_addresses.o), src_chunker.i)
+        src_left = self._connect(m, "src_runs", self._in_turn(m, 0, src_addresses), src_chunker.i)
         src_cut = self._connect(m, "src_chunks", src_chunker.o, reader.i)
         pieces_left = self._connect(m, "pieces", reader.o, caster.i)
         cast_left = self._connect(m, "cast", caster.o, ring.i)
-        dst_left = self._connect(m, "dst_runs", self._in_turn(m, 1, dst_addresses.o), dst_chunker.i)
+        dst_left = self._connect(m, "dst_runs", self._in_turn(m, 1, dst_addresses), dst_chunker.i)
         dst_cut = self._connect(m, "dst_chunks", dst_chunker.o, writer.i)
         wiring.connect(m, writer.ring, ring.o)
         wiring.connect(m, rows.src, src_addresses.rows)
@@ -143,19 +144,18 @@ class DmaEngine(wiring.Component):
         self._count(m, reader, writer)
         return m
 
-    def _in_turn(self, m: Module, side: int, source):
-        """Return a stream of runs of which those in HBM wait for their turns."""
-        if not self.config.run_interval:
-            return source
-        passed = stream.Signature(source.payload.shape()).create(path=(f"run{side}",))
-        may = (source.payload.storage != Storage.HBM) | self.turns[side]
+    def _in_turn(self, m: Module, side: int, generator: DmaAddressGenerator):
+        """Return the stream of runs; in HBM the first one of a packet waits for its turn."""
+        if not self.config.packet_interval:
+            return generator.o
+        m.submodules[f"gate{side}"] = gate = PacketGate()
+        wiring.connect(m, generator.o, gate.i)
         m.d.comb += [
-            self.requests[side].eq(source.valid & passed.ready & (source.payload.storage == Storage.HBM)),
-            passed.valid.eq(source.valid & may),
-            passed.payload.eq(source.payload),
-            source.ready.eq(passed.ready & may),
+            gate.first.eq(generator.first),
+            self.requests[side].eq(gate.request),
+            gate.turn.eq(self.turns[side]),
         ]
-        return passed
+        return gate.o
 
     def _connect(self, m: Module, name: str, source, sink) -> Value:
         """Connect two units, with `config.port_latency` through a two-entry FIFO.

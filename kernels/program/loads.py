@@ -1,6 +1,6 @@
 """Loaded tiles, and longer rows for their loads.
 
-Consecutive loads of adjacent columns become one: all DMA engines together start one row in `Config.run_interval`
+Consecutive loads of adjacent columns become one: all DMA engines together start one row in `Config.packet_interval`
 cycles, so that shorter rows than HBM can move in this time are slow (docs/silicon.md).
 """
 
@@ -74,9 +74,9 @@ def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def merged_loads(steps: Sequence[ProgramStep], space: Allocator) -> list[ProgramStep]:
     """Return the steps with consecutive loads of adjacent columns merged, and their tiles as parts of one.
 
-    A row grows until HBM needs `Config.run_interval` for it.
+    A row grows until HBM needs `Config.packet_interval` for it.
     """
-    most = space.config.run_interval * space.config.hbm_rate
+    most = space.config.packet_interval * space.config.hbm_rate
     groups: list[tuple[LoadedTile, list[int]]] = []
     for buffer, tile in loaded_tiles(steps, space).items():
         if tile.last - tile.first + 1 != len(tile.loads):

@@ -272,7 +272,7 @@ class Program:
             return None
         # Without repeats, and with merged loads, some tiles live longer, so that the program may not fit.
         fewer = [without_repeats(steps, self.space, share)[0] for share in (0, KEPT)]
-        merged = [merged_loads(one, self.space) for one in fewer if self.config.run_interval]
+        merged = [merged_loads(one, self.space) for one in fewer if self.config.packet_interval]
         orders = [*{len(own): own for own in (steps, fewer[0], *(merged or fewer))}.values()][::-1]
         ordered = []
         for own in orders:

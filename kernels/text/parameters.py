@@ -68,7 +68,7 @@ EFFECTS = {
     "ring_rate": "It limits large collectives of preset `trainium1` ([silicon](silicon.md#the-tables)).",
     "dma_start": "A product of 20 x 12 x 40 on preset `tiny` takes 2,227 instead of 1,515 cycles with 365"
     " ([timing model](timing_model.md#accuracy)).",
-    "run_interval": "With 26 a row of 1 KiB takes as long as one of 2.5 KiB ([rates](rates.md#copies-and-hbm)).",
+    "packet_interval": "With 26 a row of 1 KiB takes as long as one of 2.5 KiB ([rates](rates.md#copies-and-hbm)).",
     "hbm_rate": "A softmax of 40 x 96 on preset `tiny` takes 5,379 cycles with 5 and DMA_START=365"
     " ([timing model](timing_model.md#accuracy)).",
     "hbm_ports": "With 256 bytes per cycle, HBM and array of preset `full` need 8,192 cycles each for a BF16 product of"

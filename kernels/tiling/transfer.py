@@ -35,7 +35,7 @@ HALVES = 2
 
 def shares_of(row: int, config: Config) -> int:
     """Return the number of copies for rows of `row` bytes; 1 on a machine where short runs are slow."""
-    return 1 if config.run_interval else ceil(row / SHARE)
+    return 1 if config.packet_interval else ceil(row / SHARE)
 
 
 def one_pass(config: Config, fmt: Format) -> bool:

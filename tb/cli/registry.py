@@ -62,7 +62,7 @@ MUTATED = tuple(
     pe edge_decoder rounding threefry adder multiply_add alu search psum mover loader counting fifo
     divider power statistics functions running_sum indices sequencer checker pacer store frontend
     queue semaphores fetcher boot registers address_decoder riscv
-    bank_arbiter link_end router round_robin line_arbiter address_generator run_turns chunker
+    bank_arbiter link_end router round_robin line_arbiter address_generator packet_turns chunker
     dma_reader dma_rows dma_writer caster dma_checker dma_answers dma_sequencer dma
     collective_checker schedule width_converter collective_loader read_arbiter storer receive_path reduce_lane
     rounding_lane mailbox router_port collective_sender credit_manager collective

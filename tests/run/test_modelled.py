@@ -32,14 +32,14 @@ ABBREVIATIONS = {
     "RATES": RATES,
     "ACCESS": ACCESS,
     "ALL_RATES": f"{ACCESS} DMA_START=365",
-    "OTHER_RATES": "RUN_INTERVAL=40 SWAP_CYCLES=23 RESULT_LATENCY=300",
+    "OTHER_RATES": "PACKET_INTERVAL=40 SWAP_CYCLES=23 RESULT_LATENCY=300",
 }
 
 COPIES = {
     "transposed fp32": (FP32, (64, 32), lambda y, x: dma_copy(y, x.permute(1, 0))),
     "transposed int8": (INT8, (64, 48), lambda y, x: dma_copy(y.permute(1, 0), x)),
     "to every third element bf16": (BF16, (32, 66), lambda y, x: dma_copy(y[:, ::3], x[:, :22])),
-    "from every other element fp32": (FP32, (32, 64), lambda y, x: dma_copy(y[:, :32], x[:, ::2])),
+    "from every other element fp32": (FP32, (16, 300), lambda y, x: dma_copy(y[:, :150], x[:, ::2])),
     "from the third element int8": (INT8, (40, 100), lambda y, x: dma_copy(y[:, :97], x[:, 3:])),
 }
 

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
-from neuroncore_rtl.hdl.dma.turns import RunTurns
+from neuroncore_rtl.hdl.dma.turns import PacketTurns
 from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
@@ -115,7 +115,7 @@ FABRIC = {
         means=lambda m, dut: _line(dut.port, "port", "word") | qualify(dut.port.valid, {"chosen": dut.chosen}),
     ),
     "address_generator": Unit("DMA's addresses", DmaAddressGenerator, files("dma/address_generator"), 6),
-    "run_turns": Unit("DMA's turns", lambda: RunTurns(4, 5), files("dma/turns"), 12, without=("arbiter",)),
+    "packet_turns": Unit("DMA's turns", lambda: PacketTurns(4, 5), files("dma/turns"), 12, without=("arbiter",)),
     "chunker": Unit(
         "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_legal_runs,
         means=lambda m, chunker: payloads(chunker, "o"),

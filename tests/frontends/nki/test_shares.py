@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.spec.config import PRESETS, Config
 
 FULL = PRESETS["full"]
-SLOW = FULL.with_overrides(run_interval=26)
+SLOW = FULL.with_overrides(packet_interval=26)
 
 
 def copies(config: Config, *shape: int, width: int) -> list[tuple[int, ...]]:

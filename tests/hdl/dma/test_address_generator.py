@@ -1,4 +1,5 @@
 from itertools import product
+from math import prod
 
 import pytest
 
@@ -89,6 +90,23 @@ async def test_a_run_per_cycle_and_a_cycle_per_row(ctx, dut, stall, rng):
         side = any_side(rng)
         total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
     assert total > 2000
+
+
+@simulated(lambda: DmaAddressGenerator(packets=True), warm_up=WARM_UP)
+async def test_the_first_run_of_an_outermost_index_is_marked(ctx, dut, rng):
+    marked = 0
+    for _ in range(60):
+        side = any_side(rng)
+        several = [last + 1 for last in side["last"] if last]
+        await begin(ctx, dut, side, False)
+        drive(ctx, dut.o, ready=1)
+        for number in range(prod(several)):
+            *_, valid, first = await ctx.tick().sample(dut.o.valid, dut.first)
+            assert valid and first == (number % prod(several[:-1]) == 0)
+            marked += first
+        drive(ctx, dut.o, ready=0)
+        assert not ctx.get(dut.busy)
+    assert marked > 120
 
 
 @simulated(DmaAddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))

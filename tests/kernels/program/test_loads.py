@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.kernels.running import run_ordered
 
-SLOW_ROWS = replace(preset_named("tiny"), run_interval=32, hbm_rate=8)
+SLOW_ROWS = replace(preset_named("tiny"), packet_interval=32, hbm_rate=8)
 """Rows of less than 256 bytes take as long as those of 256."""
 
 CASES = {
@@ -41,7 +41,7 @@ CASES = {
 
 
 def loaded(case: str, order: str):
-    config = replace(SLOW_ROWS, run_interval=0) if case == "without a limit of rows" else SLOW_ROWS
+    config = replace(SLOW_ROWS, packet_interval=0) if case == "without a limit of rows" else SLOW_ROWS
     program = Program(config, order=order)
     space = program.space
     count, width = 5 if case == "five tiles" else 2, 64 if case == "of long rows" else 16
