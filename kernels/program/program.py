@@ -273,7 +273,9 @@ class Program:
         # Without repeats, and with merged loads, some tiles live longer, so that the program may not fit.
         fewer = [without_repeats(steps, self.space, share)[0] for share in (0, KEPT)]
         merged = [merged_loads(one, self.space) for one in fewer if self.config.packet_interval]
-        orders = [*{len(own): own for own in (steps, fewer[0], *(merged or fewer))}.values()][::-1]
+        orders: list[list[ProgramStep]] = []
+        for own in (*merged[::-1], *fewer[::-1], steps):
+            orders += [own] if own not in orders else []
         ordered = []
         for own in orders:
             first, left = len(ordered), {storage: list(SHARES) for storage in ON_CHIP}

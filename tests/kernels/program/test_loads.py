@@ -1,4 +1,4 @@
-"""Consecutive loads of adjacent columns: which become one, and that results keep their bits."""
+"""Loads of adjacent or overlapping columns: which become one, and that results keep their bits."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.program.products import load_stationary
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
@@ -22,7 +23,16 @@ CASES = {
     "cast": 2,
     "five tiles": 4,
     "of long rows": 4,
-    "behind a narrow tile": 4,
+    "behind a narrow tile": 2,
+    "with a copy between them": 2,
+    "overlapping": 2,
+    "within wider ones": 2,
+    "of long rows that overlap by half": 2,
+    "of long rows that overlap by less": 4,
+    "64 steps apart": 2,
+    "65 steps apart": 4,
+    "of weights": 2,
+    "of weights that overlap by five columns": 4,
     "of single elements": 4,
     "with a gap": 4,
     "in the other order": 4,
@@ -30,7 +40,6 @@ CASES = {
     "in other pieces": 4,
     "of every second column": 4,
     "in different sections": 4,
-    "with a copy between them": 4,
     "with a copy within a tile": 4,
     "of a tile that is wider": 4,
     "of a tile that is written": 4,
@@ -39,15 +48,29 @@ CASES = {
 }
 """How the loads of tiles differ, and how many are left of two per tile."""
 
+OVERLAPPING = {
+    "overlapping": 8,
+    "within wider ones": 3,
+    "of long rows that overlap by half": 32,
+    "of long rows that overlap by less": 33,
+    "of weights that overlap by five columns": 11,
+}
+"""First column of the second tile."""
+
 
 def loaded(case: str, order: str):
     config = replace(SLOW_ROWS, packet_interval=0) if case == "without a limit of rows" else SLOW_ROWS
     program = Program(config, order=order)
     space = program.space
-    count, width = 5 if case == "five tiles" else 2, 64 if case == "of long rows" else 16
+    count, width = 5 if case == "five tiles" else 2, 64 if "long rows" in case else 16
     x, y = space.hbm("x", FP32, (8, 256)), space.hbm("y", FP32, (4, count * width))
     tiles, other = [], space.sbuf("other", FP32, (16,))
-    others = {"of different widths": [16, 8], "behind a narrow tile": [8, 16], "of single elements": [1, 1]}
+    others = {
+        "of different widths": [16, 8],
+        "behind a narrow tile": [8, 16],
+        "within wider ones": [16, 8],
+        "of single elements": [1, 1],
+    }
     widths = others.get(case, [width] * count)
     if case == "in a later section":
         program.append(dma_copy(other, x[4:, :16]))
@@ -55,6 +78,7 @@ def loaded(case: str, order: str):
     for n, columns in enumerate(widths):
         start = sum(widths[:n]) + 16 * n * (case == "with a gap")
         start = width - start if case == "in the other order" else start
+        start = n * OVERLAPPING[case] if case in OVERLAPPING else start
         rows = x[4 * n * (case == "of other rows") :][:4]
         source = rows[:, start : start + columns]
         if case == "of every second column":
@@ -70,11 +94,16 @@ def loaded(case: str, order: str):
                 program.append(tensor_copy(other, other))
         if not n and case == "in different sections":
             program.start_section()
+        if not n and case.endswith("steps apart"):
+            for _ in range(int(case[:2]) - 1):
+                program.append(memset(other, 1.0))
         tiles.append(tile[:, :columns])
     if case == "of a tile that is written":
         program.append(memset(tiles[1][:, :1], 2.0))
     for n, tile in enumerate(tiles):
         result = space.sbuf("result", FP32, tile.shape)
+        if case.startswith("of weights"):
+            program.append(load_stationary(tile[:, :4]))
         program.append(tensor_copy(result, tile))
         program.append(dma_copy(y[:, n * width :][:, : tile.shape[0]], result))
     if case == "of written bytes":
@@ -83,7 +112,7 @@ def loaded(case: str, order: str):
 
 
 @pytest.mark.parametrize(("case", "left"), CASES.items())
-def test_consecutive_loads_of_adjacent_columns_become_one(case, left):
+def test_near_loads_of_adjacent_columns_become_one(case, left):
     found, counts = [], []
     for order in ("program", "scheduled"):
         program, x, y = loaded(case, order)
@@ -93,7 +122,7 @@ def test_consecutive_loads_of_adjacent_columns_become_one(case, left):
         counts.append(sum(copy.src.storage == Storage.HBM for copy in copies))
         found.append(y.elements(run_ordered(image, np.random.default_rng(1)).hbm).copy())
     between = case.startswith("with a copy") or case == "in a later section"
-    assert counts == [2 * (y.shape[1] // (64 if case == "of long rows" else 16)) + between, left + between]
+    assert counts == [2 * (y.shape[1] // (64 if "long rows" in case else 16)) + between, left + between]
     assert np.array_equal(*found) and found[0].any()
 
 
@@ -101,3 +130,21 @@ def test_columns_of_one_tile_keep_their_places():
     program, x, y = loaded("adjacent", "scheduled")
     values = np.arange(1, x.size + 1).reshape(x.shape)
     assert np.array_equal(y.elements(run_ordered(build_image(program, [(x, values)])).hbm), values[:4, :32])
+
+
+def test_loads_that_transpose_remain():
+    found = []
+    for order in ("program", "scheduled"):
+        program = Program(SLOW_ROWS, order=order)
+        x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", FP32, (4, 8))
+        tiles = [program.space.sbuf("tile", FP32, (4,), 4) for _ in range(2)]
+        for n, tile in enumerate(tiles):
+            load = dma_copy(tile, x[:, 4 * n : 4 * n + 4].permute(1, 0))
+            src, dst = (replace(side, steps=side.steps[::-1]) for side in (load.src, load.dst))
+            program.append(replace(load, src=src, dst=replace(dst, axis=1)))
+        for n, tile in enumerate(tiles):
+            program.append(dma_copy(y[:, 4 * n : 4 * n + 4], tile))
+        assert len(program.entries) == 4
+        image = build_image(program, [(x, np.arange(1, 33).reshape(4, 8))])
+        found.append(y.elements(run_ordered(image, np.random.default_rng(1)).hbm).copy())
+    assert np.array_equal(*found) and found[0].all()
