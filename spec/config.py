@@ -116,6 +116,8 @@ class Config:
             and scalar engine, and cycles that reading a running result takes; 0 to 255 (NeuronCore-v2: 64).
         access_cycles: cycles of an engine's own clock that an instruction of the vector or scalar engine takes besides
             its elements, except IOTA and AFFINE_SELECT; 0 to 255 (NeuronCore-v2: 100).
+        load_interval: minimum cycles from one step of a LoadStationary, four columns, to the next; 0 to 255
+            (NeuronCore-v2: 128 columns in 256 cycles).
         swap_cycles: idle cycles of the array between the last column with old weights and the first one with new
             weights; 0 to 255.
         result_latency: cycles from the last write of an instruction of the tensor, vector or scalar engine to its
@@ -123,9 +125,9 @@ class Config:
             short instruction to the next that depends on it).
         dma_start: cycles from the issue of a copy to its start in the DMA engine, which overlap those of other copies;
             0 to 8191 (NeuronCore-v2: 1.3 us).
-        packet_interval: minimum cycles from one packet of a copy to the next one that any DMA engine reads in HBM, and
-            the same for writes; 0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines). A packet has the
-            runs of contiguous bytes of one index of the copy's outermost dimension, at most 64.
+        packet_interval: minimum cycles from one packet of a copy in HBM, the runs of contiguous bytes of one index of
+            its outermost dimension, at most 64, to the next packet that any DMA engine reads, and the same for writes;
+            0 to 255 (NeuronCore-v2: 9.3 ns, 149 ns for each of 16 DMA engines).
         hbm_rate: maximum bytes per cycle that the core reads and writes in HBM, a property of the memory around it,
             which the variable BANDWIDTH overrides; 0 to 1024, 0 for no limit besides the width of the ports.
         ring_rate: maximum bytes per cycle that each of the two channels of the collective engine sends; 0 to 64, 0 for
@@ -175,6 +177,7 @@ class Config:
     gpsimd_start: int = 0
     least_interval: int = 0
     access_cycles: int = 0
+    load_interval: int = 0
     swap_cycles: int = 0
     result_latency: int = 0
     dma_start: int = 0
@@ -217,6 +220,7 @@ class Config:
         "gpsimd_start": (0, 255),
         "least_interval": (0, 255),
         "access_cycles": (0, 255),
+        "load_interval": (0, 255),
         "swap_cycles": (0, 255),
         "result_latency": (0, 1023),
         "dma_start": (0, 8191),
@@ -236,7 +240,7 @@ class Config:
     SIGNIFICAND_BITS: ClassVar = (8, 12)
     RATES: ClassVar = (
         "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "access_cycles",
-        "swap_cycles", "result_latency", "dma_start", "packet_interval", "hbm_rate", "ring_rate",
+        "load_interval", "swap_cycles", "result_latency", "dma_start", "packet_interval", "hbm_rate", "ring_rate",
         "clock_mhz", "launch_cycles",
     )  # fmt: skip
 
@@ -350,8 +354,8 @@ _FULL = Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64)
 
 _NEURONCORE = _FULL.with_overrides(
     vector_speed=40, scalar_speed=50, gpsimd_speed=50, gpsimd_start=150, least_interval=64, access_cycles=100,
-    swap_cycles=64, result_latency=493, dma_start=3640, packet_interval=26, hbm_rate=97, ring_rate=10, clock_mhz=2800,
-    launch_cycles=43512,
+    load_interval=8, swap_cycles=64, result_latency=493, dma_start=3640, packet_interval=26, hbm_rate=97, ring_rate=10,
+    clock_mhz=2800, launch_cycles=43512,
 )  # fmt: skip
 """Machine with the clocks, the DMA start and the HBM of a NeuronCore-v2; docs/rates.md has the source of each value."""
 

@@ -30,7 +30,7 @@ PARAMETER_GROUPS: dict[ParameterGroup, tuple[str, ...]] = {
     ParameterGroup.SCALAR: ("scalar_depth", *(f"scalar_{unit}" for unit in SCALAR_UNITS)),
     ParameterGroup.RATES: (
         "vector_speed", "scalar_speed", "gpsimd_speed", "gpsimd_start", "least_interval", "access_cycles",
-        "swap_cycles", "result_latency",
+        "load_interval", "swap_cycles", "result_latency",
     ),
     ParameterGroup.MEMORY: (
         "hbm_ports", "hbm_bytes", "sbuf_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes",
@@ -104,6 +104,10 @@ TRADES: dict[str, tuple[str, str]] = {
     "access_cycles": (
         "the time in which NeuronCore-v2's vector and scalar engine start and end an instruction",
         "that time in each instruction of the vector and the scalar engine; none besides their counters",
+    ),
+    "load_interval": (
+        "the rate at which the array of NeuronCore-v2 loads weights",
+        "that time for each four columns of weights; a counter",
     ),
     "swap_cycles": (
         "the time that the array of NeuronCore-v2 takes between products with different weights",

@@ -248,25 +248,26 @@ def columns(calendars, moves):
 class Loads(NamedTuple):
     """Timing of a LoadStationary, which reads `count` steps of weights from SBUF, the first in cycle `begin` or later.
 
-    `address` and `step` are the byte address of the first step, and the bytes between steps. After `patience` stall
-    cycles a step has priority over the engines.
+    `address` and `step` are the byte address of the first step, and the bytes between steps, which are at least
+    `interval` cycles apart. After `patience` stall cycles a step has priority over the engines.
     """
 
     begin: int
     count: int
     address: int
     step: int
+    interval: int
     patience: int
 
 
 @njit(cache=True)
 def load_steps(calendar, owners, debts, places, loads):
     """Reserve the SBUF reads of a LoadStationary (round-robin requester 0); return the cycle of its last step."""
-    begin, count, address, step, patience = loads
-    cycle = begin - 1 + debts[0]
+    begin, count, address, step, interval, patience = loads
+    cycle = begin - interval + debts[0]
     debts[0] = 0
     for number in range(count):
-        cycle += 1
+        cycle += interval
         bank = (address + number * step) >> places[0] & places[1]
         engines, bits = _higher_priority(_LINE, 1 << bank, UNSHARED), 1 << bank << _LINE
         remaining = patience

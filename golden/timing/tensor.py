@@ -29,6 +29,7 @@ class TensorEngine:
         self._left_queue = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
         self._loads_free = self._moves_free = self._paced = 0
         self._least, self._swap, self._late_result = config.least_interval, config.swap_cycles, config.result_latency
+        self._interval = max(1, config.load_interval)
         self._loaded = self._swapped = -1
         self._pending = False
         self._last: tuple[int, int, int] | None = None  # address, number and first cycle of the last columns
@@ -62,9 +63,9 @@ class TensorEngine:
         step = LOAD_COLUMNS * instruction.format.bits // 8
         tiles = -(-instruction.m // LOAD_COLUMNS)
         banks = self._banks
-        loads = Loads(first, tiles, instruction.address, step, timing.LINE_PATIENCE)
+        loads = Loads(first, tiles, instruction.address, step, self._interval, timing.LINE_PATIENCE)
         last = load_steps(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places, tuple(loads))
-        self._loads_free = last + 1
+        self._loads_free = last + self._interval
         self._loaded = last + 1
         return last
 

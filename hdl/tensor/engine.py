@@ -256,9 +256,10 @@ class TensorEngine(wiring.Component):
             | (in_flight != 0)
             | (self.instructions.valid & ~checker.error.valid)
         )
-        # After the last load has retired, weights still move along their rows, and the mover still counts the minimum
-        # interval of instructions and the cycles of a swap; `drain` counts these cycles.
-        cycles = max(self.latency(self.config), self.config.least_interval, self.config.swap_cycles)
+        # After the last load has retired, weights still move along their rows, and loader and mover still count the
+        # minimum intervals of steps and instructions and the cycles of a swap; `drain` counts these cycles.
+        own = self.config
+        cycles = max(self.latency(own), own.load_interval, own.least_interval, own.swap_cycles)
         drain = Signal(range(cycles + 1))
         with m.If(loader.step_valid | mover.column_valid):
             m.d.sync += drain.eq(cycles)

@@ -1,6 +1,6 @@
 """Loader: executes LoadStationary as load steps of `LOAD_COLUMNS` columns per cycle."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +25,9 @@ class LoadStepControl(data.StructLayout):
 
 
 class StationaryLoader(wiring.Component):
-    """Executes one LoadStationary at a time, one step per cycle, in the order of the tiles.
+    """Executes one LoadStationary at a time, its steps in the order of the tiles.
+
+    Throughput: one step per cycle, or per `config.load_interval`.
 
     Ports:
         i: LoadStationary instructions.
@@ -62,9 +64,12 @@ class StationaryLoader(wiring.Component):
         address = Signal.like(self.memory.address)
         running, fire, last = Signal(), Signal(), Signal()
         tiles = (instruction.m + (LOAD_COLUMNS - 1)) >> LOAD_COLUMNS.bit_length() - 1
+        may_go = running | self.start_allowed
+        if self.config.load_interval > 1:
+            may_go &= ~self._early(m, fire)
         m.d.comb += [
             address.eq(instruction.address + ((index * LOAD_COLUMNS) << size)),
-            self.memory.valid.eq(self.i.valid & (running | self.start_allowed)),
+            self.memory.valid.eq(self.i.valid & may_go),
             # The memory delivers whole words; the edge selects the elements.
             self.memory.address.eq(address & ~(self.config.load_bytes - 1)),
             fire.eq(self.memory.valid & self.memory.ready),
@@ -88,3 +93,12 @@ class StationaryLoader(wiring.Component):
         with m.If(fire):
             m.d.sync += [running.eq(~last), index.eq(Mux(last, 0, index + 1))]
         return m
+
+    def _early(self, m: Module, fire: Signal) -> Value:
+        """Return whether a step would begin within `load_interval` of the previous one."""
+        rest = Signal(range(self.config.load_interval))
+        with m.If(fire):
+            m.d.sync += rest.eq(self.config.load_interval - 1)
+        with m.Elif(rest != 0):
+            m.d.sync += rest.eq(rest - 1)
+        return rest != 0

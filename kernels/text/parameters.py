@@ -62,6 +62,8 @@ EFFECTS = {
     "least_interval": "A product of 20 x 12 x 40 on preset `tiny` takes 2,691 instead of 1,515 cycles with"
     " NeuronCore-v2's clocks ([timing model](timing_model.md#accuracy)).",
     "access_cycles": "At 100, 512 elements take 612 cycles ([rates](rates.md#times-of-instructions)).",
+    "load_interval": "At 8, 128 columns of weights take 256 cycles, half of a product with 512 moving columns"
+    " ([rates](rates.md#time-besides-the-elements)).",
     "swap_cycles": "A product of 20 x 12 x 40 on preset `tiny` takes 1,979 instead of 1,515 cycles with 23 and"
     " RESULT_LATENCY=90 ([timing model](timing_model.md#accuracy)).",
     "result_latency": "See `swap_cycles`, and [rates](rates.md#dependent-instructions).",

@@ -28,8 +28,8 @@ WHOLE_RANGE = (
 
 RATES = {
     **dict.fromkeys(("vector_speed", "scalar_speed", "gpsimd_speed"), (20, 100)), "gpsimd_start": (0, 40),
-    "least_interval": (0, 80), "access_cycles": (0, 60), "swap_cycles": (0, 40), "result_latency": (0, 300),
-    "dma_start": (0, 400), "packet_interval": (0, 60), "ring_rate": (0, 64),
+    "least_interval": (0, 80), "access_cycles": (0, 60), "load_interval": (0, 20), "swap_cycles": (0, 40),
+    "result_latency": (0, 300), "dma_start": (0, 400), "packet_interval": (0, 60), "ring_rate": (0, 64),
 }  # fmt: skip
 """Rates with hardware, and their ranges here."""
 

@@ -7,6 +7,8 @@ import pytest
 from neuroncore_rtl.golden.timing import ControlPath, MemoryTiming, predict
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program.products import load_stationary, multiply_moving
 from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -112,3 +114,17 @@ def test_an_element_takes_the_cycles_of_a_burst(order, preset, latency, each):
     config, elements = PRESETS[preset], (1024, 4096)
     few, many = (copied(order, 32, count // 32, config, latency) for count in elements)
     assert many - few == pytest.approx(each * (elements[1] - elements[0]), abs=8)
+
+
+@pytest.mark.parametrize(("interval", "apart"), [(0, 40), (60, 4 * 60)])
+def test_products_wait_for_weights_that_load_more_slowly(interval, apart):
+    program = Program(replace(PRESETS["small"], load_interval=interval))
+    a, b = (program.space.sbuf(name, formats.BF16, (n,)) for name, n in (("a", 16), ("b", 40)))
+    result = program.space.psum("result", formats.FP32, (40,))
+    for tile in (a, b):
+        program.append(memset(tile, 1.0))
+    for _ in range(6):
+        program.append(load_stationary(a))
+        program.append(multiply_moving(result, b))
+    began = [record.began for record in predict(build_image(program)).records if record.began >= 0]
+    assert len(began) == 6 and began[-1] - began[-2] == apart

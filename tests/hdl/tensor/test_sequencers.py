@@ -1,5 +1,6 @@
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby, islice
 from types import SimpleNamespace
 
@@ -137,9 +138,10 @@ def load_steps(fields) -> Iterator[tuple[int, dict]]:
         }  # fmt: skip
 
 
-@simulated(lambda: StationaryLoader(LOADER))
-async def test_loader_outputs_in_every_cycle(ctx, loader, reset, rng):
-    layout, seen = LoadStepControl(LOADER), dict.fromkeys(("waiting", "stalled", "done"), 0)
+@pytest.mark.parametrize("interval", [0, 5])
+@simulated(lambda interval: StationaryLoader(replace(LOADER, load_interval=interval)))
+async def test_loader_outputs_in_every_cycle(ctx, loader, reset, rng, interval):
+    layout, seen, rest = LoadStepControl(LOADER), dict.fromkeys(("waiting", "stalled", "done"), 0), 0
     for number in range(100):
         m = int(rng.integers(1, 30)) if number % 25 else LOADER.columns - number // 25
         fields = random_fields(rng, m=m)
@@ -148,6 +150,7 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, reset, rng):
         for _ in range(int(rng.choice([0, 0, 1, 4]))):
             expect(ctx, loader, idle=1, **dict.fromkeys(LOADER_OUTPUTS, 0))
             await ctx.tick()
+            rest -= 1
         drive(ctx, loader.i, valid=1, payload=fields)
         steps = list(load_steps(fields))
         for index, (address, step) in enumerate(steps):
@@ -157,19 +160,22 @@ async def test_loader_outputs_in_every_cycle(ctx, loader, reset, rng):
                 ctx.set(loader.start_allowed, allowed)
                 ctx.set(loader.memory.ready, ready)
                 waiting = index == 0 and not allowed
-                taken = not waiting and bool(ready)
+                begins = not waiting and rest <= 0
+                taken = begins and bool(ready)
                 last = taken and index == len(steps) - 1
                 expected = {
                     "step_valid": taken, "done": last, "waiting": waiting, "idle": False,
-                    "stalled": not waiting and not ready,
+                    "stalled": begins and not ready,
                 }  # fmt: skip
-                expect(ctx, loader, **expected, **{"memory.valid": not waiting, "i.ready": last})
-                assert waiting or ctx.get(loader.memory.address) == address // STEP * STEP
+                expect(ctx, loader, **expected, **{"memory.valid": begins, "i.ready": last})
+                assert not begins or ctx.get(loader.memory.address) == address // STEP * STEP
                 assert not taken or ctx.get(Value.cast(loader.step)) == layout.const(step).as_bits()
                 for name in seen:
                     seen[name] += expected[name]
                 await ctx.tick()
+                rest = interval - 1 if taken else rest - 1
             if m < 30 and rng.random() < 0.05:
                 await pulse(ctx, reset)
+                rest = 0
                 break
     assert min(seen.values()) > 50
