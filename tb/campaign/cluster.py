@@ -34,7 +34,7 @@ QUEUES = {
 
 
 @dataclass
-class ClusterExecutor:
+class ClusterExecutor(Executor):
     """Executor with the workers of an existing scheduler; `patience` is how many seconds it waits for workers."""
 
     address: str

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
-from typing import Protocol
+from typing import Self
 
 import pebble
 
@@ -30,20 +30,23 @@ AHEAD = 2  # tasks submitted per worker, so that none idles until the next one a
 CHECKED = 10  # seconds without a row after which `Executor.check` runs
 
 
-class Executor(Protocol):
+class Executor:
     """Workers that perform tasks; a context manager that ends all running tasks on exit."""
 
     workers: int
 
-    def __enter__(self) -> "Executor": ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *problem: object) -> None: ...
 
     def submit(self, task: Task, runs: str) -> Future:
         """Return the future row of a task, from `tb.campaign.task.perform`."""
+        raise NotImplementedError
 
     def problem(self, error: BaseException) -> BaseException:
         """Classify the exception of a future: `WorkerDied`, `WorkersLost`, or the task's own exception."""
+        return error
 
     def renew(self) -> None:
         """Start or find workers again after they were lost; raise WorkersLost if none are available."""
@@ -56,8 +59,8 @@ class Executor(Protocol):
 
 
 @dataclass
-class LocalExecutor:
-    """Executor with worker processes on this computer."""
+class LocalExecutor(Executor):
+    """Executor with worker processes on this computer, which share a folder; their pool detects dead ones."""
 
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 
@@ -89,12 +92,6 @@ class LocalExecutor:
         if isinstance(error, pebble.ProcessExpired):
             return WorkerDied(f"its worker ended with status {error.exitcode}")
         return WorkersLost(str(error)) if isinstance(error, BrokenProcessPool | CancelledError) else error
-
-    def check(self) -> None:
-        """No-op: the pool detects dead workers."""
-
-    def share(self, row: Row) -> None:
-        """No-op: the workers share a folder."""
 
 
 def _follow_parent() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 
+from neuroncore_rtl.tb.campaign.executor import Executor
 from neuroncore_rtl.tb.campaign.task import Task, key_of, perform
 
 __all__ = [
@@ -15,30 +16,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-class InProcess:
+class InProcess(Executor):
     """Executor that performs each task where it is submitted."""
 
     workers = 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *problem):
-        pass
 
     def submit(self, task, runs):
         future = Future()
         future.set_result(perform(task, runs))
         return future
-
-    def problem(self, error):
-        return error
-
-    def check(self):
-        pass
-
-    def share(self, row):
-        pass
 
 
 def square(number: int) -> dict:
