@@ -85,8 +85,7 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
 
 def _granules(m: Module, schedule: Schedule) -> Value:
     """Return whether each receive starts at a granule, the block of elements into which vectors are divided."""
-    op = schedule.receives.payload
-    return if_valid(schedule.receives, ~op.first_element[: (GRANULE - 1).bit_length()].any())
+    return if_valid(schedule.receives, ~schedule.receives.payload.first_element[: (GRANULE - 1).bit_length()].any())
 
 
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")

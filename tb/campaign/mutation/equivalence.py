@@ -212,8 +212,7 @@ def prove_equivalent(
             yosys("".join(_script(mutant, "step", top) for mutant in some), folder)
             places = [_around(mutant, outermost, text) for mutant in some]
             proofs = pool.map(lambda mutant, modules: _ask(mutant, cycles, folder, top, modules), some, places)
-            found = list(zip(some, proofs, strict=True))
-        yield from found
+        yield from zip(some, proofs, strict=True)
 
 
 def _name_cells(text: str) -> str:

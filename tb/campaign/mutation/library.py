@@ -16,7 +16,7 @@ from neuroncore_rtl.run.sim.seal import intact, seal
 from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.tb.campaign.mutation.netlist import Port
 
-__all__ = ["Library", "MutantModel", "compile_mutants"]
+__all__ = ["MutantModel", "compile_mutants"]
 
 _VERILATE = (
     *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "--no-assert", "--prefix", "Vtop"),
@@ -30,25 +30,16 @@ _LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++",
 _WORDS = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64, ctypes.c_uint64))
 
 
-class Library:
-    """A compiled module, with `ports` in the order of its port function."""
+class MutantModel:
+    """Instance of a compiled module as a mutant; `ports` are in the order of the module's port function."""
 
-    def __init__(self, file: Path, ports: Sequence[Port]):
-        self.ports = tuple(ports)
+    def __init__(self, file: Path, ports: Sequence[Port], mutant: int):
         self._code = ctypes.CDLL(str(file))
         self._code.create.restype = self._code.port.restype = ctypes.c_void_p
-
-    def model(self) -> "MutantModel":
-        return MutantModel(self._code, self.ports)
-
-
-class MutantModel:
-    """Instance of a compiled module; its arguments are those of `Library`."""
-
-    def __init__(self, code: ctypes.CDLL, ports: Sequence[Port]):
-        self._code, self._top = code, ctypes.c_void_p(code.create())
-        addresses = (code.port(self._top, number) for number in range(len(ports)))
+        self._top = ctypes.c_void_p(self._code.create())
+        addresses = (self._code.port(self._top, number) for number in range(len(ports)))
         self._words = {port.name: _memory(port.width, address) for port, address in zip(ports, addresses, strict=True)}
+        self.set("mutant", mutant)
 
     def set(self, name: str, value: int) -> None:
         words = self._words[name]
@@ -89,8 +80,8 @@ def _memory(width: int, address: int):
     return kind.from_address(address)
 
 
-def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
-    """Compile the module `top` of a Verilog file; RuntimeError with the tool's message."""
+def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Path:
+    """Compile the module `top` of a Verilog file to `module.so`; RuntimeError with the tool's message."""
     verilator = find_verilator()
     if verilator is None:
         raise RuntimeError("Verilator is missing")
@@ -110,7 +101,7 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
     clang.compile_with("c++", ("-c", *flags), [everything], folder / "module.o")
     library = folder / "module.so"
     clang.compile_with("c++", _LINK, [folder / "module.o", *_runtime(include, flags), clang.STANDARD_LIBRARY], library)
-    return Library(library, ports)
+    return library
 
 
 def _runtime(include: Path, flags: Sequence[str]) -> list[Path]:

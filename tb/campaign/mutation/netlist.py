@@ -255,9 +255,5 @@ def _mutant(line: str) -> Mutant:
     cell = options["cell"].split(":")[-1]
     signal = f", {options['wire']}[{options['wirebit']}]" if "wire" in options else ""
     place = f"{f'{module}.' if module else ''}{cell} {options['port']}[{options['portbit']}]{signal}"
-    return Mutant(int(number), kept, options["mode"], place, _sources(line))
-
-
-def _sources(line: str) -> tuple[str, ...]:
-    places = re.findall(rf"-src {re.escape(str(ROOT))}/(?:neuroncore_rtl/)?([^\s|]+)", line)
-    return tuple(dict.fromkeys(places))
+    sources = re.findall(rf"-src {re.escape(str(ROOT))}/(?:neuroncore_rtl/)?([^\s|]+)", line)
+    return Mutant(int(number), kept, options["mode"], place, tuple(dict.fromkeys(sources)))

@@ -63,7 +63,6 @@ class Outcome:
         return len(self.caught) / counted if counted else 1.0
 
     def as_json(self) -> dict[str, object]:
-        holes = {mutant.number: self.proofs[mutant.number] for mutant in self.holes}
         return {
             "unit": self.unit,
             "seed": self.seed,
@@ -77,9 +76,9 @@ class Outcome:
             "equal": {number: [proof.finding.value, proof.cycles]
                       for number, proof in self.proofs.items() if proof.finding.equal},
             "holes": [
-                {"mutant": str(self.mutants[number]), **asdict(self.mutants[number]), "finding": proof.finding.value,
-                 "cycle": proof.cycles}
-                for number, proof in holes.items()
+                {"mutant": str(hole), **asdict(hole), "finding": self.proofs[hole.number].finding.value,
+                 "cycle": self.proofs[hole.number].cycles}
+                for hole in self.holes
             ],
             "score": self.score,
             "seconds": round(self.seconds, 1),
@@ -131,8 +130,7 @@ def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
     The fastest test is first. In a harness the test with the most cycles is first: starting a run takes more time than
     its cycles, and a long test detects more mutants.
     """
-    answer = _run_session(Request(name, str(folder)), folder)
-    children = {test: found[0] for test, found in answer.items()}
+    children = {test: found[0] for test, found in _run_session(Request(name, str(folder)), folder).items()}
     failed = {test: child for test, child in children.items() if child.how}
     if failed:
         test, child = next(iter(failed.items()))
@@ -143,8 +141,7 @@ def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
         where = ", ".join(unit_named(name).tests)
         raise TestsFailed(f"a test in {where} must simulate {name} as its entry in MUTATED_UNITS makes it: {said}")
     in_harness = bool(unit_named(name).module)
-    order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
-    return dict(sorted(children.items(), key=lambda item: order(item[1])))
+    return dict(sorted(children.items(), key=lambda item: -item[1].cycles if in_harness else item[1].seconds))
 
 
 def _run_session(request: Request, folder: Path) -> dict[str, dict[int, Child]]:

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from amaranth.hdl import Signal
 from neuroncore_rtl.run.harness.player import PlayedUnit, PlayerDevice
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.mutation.harnessed import Harnessed
-from neuroncore_rtl.tb.campaign.mutation.library import Library
+from neuroncore_rtl.tb.campaign.mutation.library import MutantModel
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, play, unit_stand_in
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
@@ -127,7 +128,7 @@ class _Session:
             Harnessed(self, canonical, folder)
         else:
             ports = [*CONTROLS, *(port for port, _ in ports_of(canonical))]
-            self.library = Library(folder / "module.so", ports)
+            self.model = partial(MutantModel, folder / "module.so", ports)
         self.alive = list(request.mutants)
         self.verdicts: dict[str, dict[int, Child]] = {}
         self.test = ""
@@ -170,7 +171,7 @@ class _Session:
         component, resets = _bare(dut)
         if not self._is_unit(component):
             return self.amaranth(dut)
-        simulator = unit_stand_in(component, self.library, self.mutant, self.limit, resets)
+        simulator = unit_stand_in(component, self.model(self.mutant), self.limit, resets)
         run = simulator.run
 
         def run_and_count() -> None:
@@ -186,7 +187,7 @@ class _Session:
         unit = device.unit if isinstance(device, PlayerDevice) and device.mutate is None else None
         if unit is None or not self._is_unit(unit.unit if isinstance(unit, PlayedUnit) else unit):
             pytest.skip("not this netlist")
-        return play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
+        return play(device.unit, self.model(self.mutant), work.fields, work.bubbles)
 
     @property
     def limit(self) -> int:
@@ -248,21 +249,16 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:160] if lines else ''}"
 
 
-def run(request: Request) -> dict[str, dict[int, Child]]:
-    """Run the tests of a request; the process cannot run another session."""
+def answer_request(path: Path) -> None:
+    """Run the tests of the request in a file and write the answer into its folder, once per process."""
+    request = Request(**json.loads(path.read_text()))
     session = _Session(request)
     files = sorted({test.split("::")[0] for test in request.tests}) or list(unit_named(request.unit).tests)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-rN", "-W", "ignore"]
     status = pytest.main([*options, *files], plugins=[session])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.TESTS_FAILED):
         raise RuntimeError(f"pytest ended with {status!r}")
-    return session.verdicts
-
-
-def answer_request(path: Path) -> None:
-    """Process the request in a file and write the answer into the same folder."""
-    request = Request(**json.loads(path.read_text()))
-    path.with_suffix(".answer").write_bytes(pickle.dumps(run(request)))
+    path.with_suffix(".answer").write_bytes(pickle.dumps(session.verdicts))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from amaranth.sim.pysim import PySimEngine
 
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.player import Playable, PlayedUnit, pack_inputs
-from neuroncore_rtl.tb.campaign.mutation.library import Library, MutantModel
+from neuroncore_rtl.tb.campaign.mutation.library import MutantModel
 from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, Port, ports_of
 
 __all__ = ["CONTROLS", "Endless", "play", "unit_stand_in"]
@@ -26,9 +26,9 @@ class Endless(AssertionError):
 
 
 def unit_stand_in(
-    component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
+    component: wiring.Component, model: MutantModel, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
-    """Return a simulator with the compiled library as component; it raises `Endless` after `limit` edges.
+    """Return a simulator with the compiled model as component; it raises `Endless` after `limit` edges.
 
     Testbenches remain unchanged.
     """
@@ -38,8 +38,6 @@ def unit_stand_in(
     class Engine(PySimEngine):
         def __init__(self, design):
             super().__init__(design)
-            model = library.model()
-            model.set("mutant", mutant)
             self.module = _Module(self.state, component, model, limit, sync.clk, (sync.rst, *resets))
             self._processes.add(self.module)
 
@@ -89,7 +87,7 @@ class _Module(BaseProcess):
             slot.update(value - (1 << len(signal)) if signed else value)
 
 
-def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
+def play(unit: Playable, model: MutantModel, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
     """Play cases (see `PlayerWork`) through the netlist of a unit."""
     count = len(next(iter(fields.values())))
     idle = np.random.default_rng(1).random(2 * count) < _BUBBLES * bubbles
@@ -98,12 +96,8 @@ def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.
     valid = np.zeros(cycles, bool)
     valid[starts] = True
     latest = np.maximum(np.cumsum(valid) - 1, 0)
-    model = library.model()
-    model.set("mutant", mutant)
-    if isinstance(unit, PlayedUnit):
-        words = _of_inner(unit, model, fields, valid, latest)
-    else:
-        words = _of_itself(unit, model, fields, valid, latest)
+    play_cases = _of_inner if isinstance(unit, PlayedUnit) else _of_itself
+    words = play_cases(unit, model, fields, valid, latest)
     return Outcome(ending=Ending.FINISHED, cycles=0, memories={"results": words, "unknown": np.zeros(0, np.int64)})
 
 
@@ -112,11 +106,11 @@ def _of_inner(unit: PlayedUnit, model: MutantModel, fields, valid, latest) -> np
     given = {}
     for name, values in fields.items():
         column = np.where(valid, values[latest], ~values[latest]).astype("<u4")
-        late = unit.late.get(name, 0)
-        column = np.concatenate([np.zeros(late, "<u4"), column])[: len(column)]
+        column = np.concatenate([np.zeros(unit.late.get(name, 0), "<u4"), column])[: len(column)]
         width = len(Value.cast(getattr(unit.unit, name)))
         column &= np.uint32((1 << width) - 1)
-        given[names[name]] = column.view(np.uint8).reshape(-1, 4)[:, : _size(width)]
+        size = next(size for size in (1, 2, 4) if width <= 8 * size)
+        given[names[name]] = column.view(np.uint8).reshape(-1, 4)[:, :size]
     if unit.iterative:
         given[names["start"]] = valid.astype(np.uint8)[:, None]
     (shown,) = model.trace(given, [names[unit.output]]).T
@@ -127,8 +121,7 @@ def _of_itself(unit: Playable, model: MutantModel, fields, valid, latest) -> np.
     names = _names(unit)
     words = pack_inputs(unit.layout, **fields)[:, ::-1][latest]
     words = np.where(valid[:, None], words, ~words)
-    spare = -unit.layout.size % 8
-    words[:, -1] &= 0xFF >> spare
+    words[:, -1] &= 0xFF >> (-unit.layout.size % 8)
     given = {names["word"]: words, names["valid"]: valid.astype(np.uint8)[:, None]}
     results, shown = model.trace(given, [names["result"], names["result_valid"]]).T
     return results[shown == 1]
@@ -138,7 +131,3 @@ def _names(component) -> dict[str, str]:
     signals = {id(signal): port.name for port, signal in ports_of(component)}
     members = component.signature.members
     return {name: signals.get(id(Value.cast(getattr(component, name)))) for name in members if members[name].is_port}
-
-
-def _size(width: int) -> int:
-    return next(size for size in (1, 2, 4) if width <= 8 * size)

@@ -20,7 +20,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.mutation import command, netlist
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
-from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
+from neuroncore_rtl.tb.campaign.mutation.library import MutantModel, compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, unit_stand_in
@@ -42,16 +42,16 @@ def library_and_mutants(tmp_path_factory):
 
 
 def library_of(unit, folder):
-    return compile_mutants("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(unit))], folder)
+    ports = [*CONTROLS, *(port for port, _ in ports_of(unit))]
+    return partial(MutantModel, compile_mutants("mutants.v", ports, folder), ports)
 
 
 EVERY = (*range(256), *reversed(range(256)))  # all inputs, up and down
 
 
 def outputs(library, mutant: int, inputs=EVERY) -> np.ndarray:
-    model = library.model()
-    model.set("mutant", mutant)
-    return model.trace({"p0": np.array([*inputs, 0], np.uint8)[:, None]}, ["p1", "p2"])[1:].astype(int)
+    given = {"p0": np.array([*inputs, 0], np.uint8)[:, None]}
+    return library(mutant).trace(given, ["p1", "p2"])[1:].astype(int)
 
 
 def observe(simulator) -> list:
@@ -85,13 +85,13 @@ def test_a_testbench_sees_no_difference(library_and_mutants):
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
     seen = observe((Simulator(m), dut))
-    assert observe((unit_stand_in(other, library_and_mutants[0], 0, 10_000), other)) == seen
+    assert observe((unit_stand_in(other, library_and_mutants[0](0), 10_000), other)) == seen
     assert len(seen) == 6 and seen[2][1] == 200
 
 
 def test_a_run_that_does_not_end_is_ended(library_and_mutants):
     dut = Clamp()
-    simulator = unit_stand_in(dut, library_and_mutants[0], 0, 50)
+    simulator = unit_stand_in(dut, library_and_mutants[0](0), 50)
     simulator.add_clock(1e-6)
 
     async def bench(ctx):
@@ -184,9 +184,7 @@ def test_what_never_comes_is_known(tmp_path):
     inputs = {"p0": random.integers(0, 256, (2000, 1), np.uint8), "rst": random.integers(0, 8, (2000, 1)) == 0}
 
     def outputs(mutant):
-        model = library.model()
-        model.set("mutant", mutant)
-        return model.trace(inputs, ["p1"]).tolist()
+        return library(mutant).trace(inputs, ["p1"]).tolist()
 
     alike = {mutant for mutant in mutants if outputs(mutant.number) == outputs(0)}
     others = [mutant for mutant in mutants if mutant not in alike][:3]
