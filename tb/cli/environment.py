@@ -69,8 +69,7 @@ def add_later(directory: Path, lock: Path) -> None:
             _run(*_uv(directory), "--quiet", *chosen)
             mark.unlink()
     # The first build links it; until then the core is elaborated, by one process.
-    code = "from neuroncore_rtl.run.sim.clang import prepare; prepare()"
-    _run(str(directory / "bin" / "python"), "-c", code)
+    _run(str(directory / "bin" / "python"), "-c", "from neuroncore_rtl.run.sim.clang import prepare; prepare()")
 
 
 def complete(directory: Path, lock: Path) -> None:

@@ -129,9 +129,8 @@ def check_figures(settings: Settings) -> int:
 def build_site(settings: Settings) -> int:
     """Run MkDocs and return its exit status: every warning, such as a link to nothing, is an error."""
     # `--quiet` would silence the warnings before the strict build counts them.
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "serve" if settings.serve else "build"]
-    status = subprocess.run(command, cwd=ROOT, env=environment).returncode
+    status = subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}).returncode
     if not status and not settings.serve:
         click.echo(f"site: {display_path(SIM_BUILD / 'site' / 'index.html')}")
     return status

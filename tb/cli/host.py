@@ -18,15 +18,11 @@ __all__ = ["run_session"]
 COLUMNS = 8
 
 
-def _board(settings: Settings) -> BoardTarget:
-    return BoardTarget(port=settings.port, baud=settings.baud)
-
-
 def _memory(settings: Settings) -> dict[str, object]:
     rng = np.random.default_rng(settings.seed)
     blocks = (0, BOARD_MEMORY_BYTES // 512 - 1, *rng.integers(BOARD_MEMORY_BYTES // 512, size=14))
     blocks = {512 * int(block): rng.bytes(512) for block in blocks}
-    with _board(settings).connected(None) as port:
+    with BoardTarget(port=settings.port, baud=settings.baud).connected(None) as port:
         port.check_machine(None)
         for address, block in blocks.items():
             port.write(address, block)
@@ -45,8 +41,7 @@ def _digits(settings: Settings) -> dict[str, object]:
     def rows(results) -> dict[str, object]:
         guessed = [results_of(result.job.subject.classifier, result.memory)[0] for result in results]
         _, labels = digits.held_out(settings)
-        right = int((np.concatenate(guessed) == labels).sum())
-        return {"images": len(labels), "read_right": right}
+        return {"images": len(labels), "read_right": int((np.concatenate(guessed) == labels).sum())}
 
     return _run_test(settings, digits.TEST, {}, rows)
 
@@ -54,11 +49,11 @@ def _digits(settings: Settings) -> dict[str, object]:
 def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], rows: Callable) -> dict[str, object]:
     """Run the jobs of a TEST on the board; `variables` are the TEST's variables that `make host` does not have."""
     given = test.settings().values | {**settings.values, **variables, "TARGET": "core"}
-    with _board(settings).connected(settings.config) as port:
+    with BoardTarget(port=settings.port, baud=settings.baud).connected(settings.config) as port:
         results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]
-    repeated = results[-1].outcome.counters["repeated commands"]
     failures = tuple(failure for result in results for failure in result.failures)
-    table = {**rows(results), "repeated_commands": repeated, "config": settings.config.named}
+    table = rows(results) | {"repeated_commands": results[-1].outcome.counters["repeated commands"]}
+    table["config"] = settings.config.named
     sums = {name: sum(getattr(one, name) for one in results) for name in ("compared", "mismatches", "cycles")}
     return {"rows": table, "failures": failures, **sums}
 

@@ -22,7 +22,7 @@ from neuroncore_rtl.tb.campaign.task import CURVES, Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIONS
 
-__all__ = ["run_sweep", "simulate", "tasks_of"]
+__all__ = ["run_sweep", "simulate", "task_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
 
@@ -47,12 +47,8 @@ def simulate(test: str, assignments: Sequence[str]) -> Row:
         return summary.row_of(bench.run(settings))
 
 
-def tasks_of(points: Sequence[Point]) -> list[Task]:
-    """Return the tasks of a sweep's runs."""
-    return [_task(point) for point in points]
-
-
-def _task(point: Point) -> Task:
+def task_of(point: Point) -> Task:
+    """Return the task of a sweep's run."""
     values = point.settings.values
     told = {name: value for name, value in point.settings.non_defaults.items() if name in point.swept}
     words = "-".join([point.test, *(f"{name.lower()}{value}" for name, value in told.items())])
@@ -60,8 +56,7 @@ def _task(point: Point) -> Task:
     settings = {name: value if isinstance(value, int) else _content(value) for name, value in values.items()}
     machine = {name: str(value) for name, value in sorted(values.items()) if name in BUILDS}
     group = "" if values.get("TARGET") == "model" else f"{point.test} {machine}"
-    key = key_of(sources(), point.test, settings)
-    return Task(label, key, simulate, (point.test, point.assignments), group)
+    return Task(label, key_of(sources(), point.test, settings), simulate, (point.test, point.assignments), group)
 
 
 def _content(value: object) -> str:
@@ -76,11 +71,11 @@ def run_sweep(settings: Settings) -> int:
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
     spec = sweep_of(settings.spec, command_named)
-    points = spec.points
+    tasks = [task_of(point) for point in spec.points]
     folder = SWEEPS / settings.spec.stem
     with Store(folder / "rows.jsonl") as store:
-        found = {row["key"]: row for row in campaign(tasks_of(points), store, executor_of(settings), "sweep")}
-    rows = [found[task.key] for task in tasks_of(points)]
+        found = {row["key"]: row for row in campaign(tasks, store, executor_of(settings), "sweep")}
+    rows = [found[task.key] for task in tasks]
     _write(folder, rows, spec)
     return exit_status(rows)
 

@@ -5,7 +5,7 @@ import pytest
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.sweep_spec import sweep_of
 from neuroncore_rtl.tb.cli.registry import command_named
-from neuroncore_rtl.tb.cli.sweep import tasks_of
+from neuroncore_rtl.tb.cli.sweep import task_of
 from tests.house.tree import ROOT
 
 
@@ -30,27 +30,27 @@ def test_several_variables_go_together(tmp_path):
 def test_blocks_have_tests_of_their_own_and_a_run_is_there_once(tmp_path):
     found = points(tmp_path, 'test = "matmul"\n[[sweep]]\nM = [4, 64]\n[[sweep]]\nM = [64, 4]\n[[sweep]]\ntest = "mac"')
     assert [point.test for point in found] == ["matmul", "matmul", "mac"]
-    assert len({task.key for task in tasks_of(found)}) == 3
+    assert len({task.key for task in map(task_of, found)}) == 3
 
 
 def test_what_changes_a_result_changes_the_key_and_what_changes_a_build_the_group(tmp_path):
     text = 'test = "matmul"\n[settings]\nPRESET = "tiny"\n[sweep]\nM = [4, 8]\nMAC_LATENCY = [1, 2]'
-    tasks = tasks_of(points(tmp_path, text))
+    tasks = [*map(task_of, points(tmp_path, text))]
     assert len({task.key for task in tasks}) == 4 and len({task.group for task in tasks}) == 2
     assert tasks[0].label == "matmul-m4-mac_latency1"
     assert len({task.folder for task in tasks}) == 4
-    again = tasks_of(points(tmp_path, text.replace("4, 8", "8, 4")))
+    again = map(task_of, points(tmp_path, text.replace("4, 8", "8, 4")))
     assert {task.key for task in again} == {task.key for task in tasks}
-    [modelled] = tasks_of(points(tmp_path, '[sweep]\ntest = "matmul"\nTARGET = "model"'))
+    [modelled] = map(task_of, points(tmp_path, '[sweep]\ntest = "matmul"\nTARGET = "model"'))
     assert modelled.group == ""
 
 
 def test_a_file_counts_by_what_is_in_it(tmp_path):
     (tmp_path / "a.txt").write_text("3f80 3f80 0\n")
     text = f'[sweep]\ntest = "mac"\nVECTORS = "{tmp_path / "a.txt"}"'
-    [before] = tasks_of(points(tmp_path, text))
+    [before] = map(task_of, points(tmp_path, text))
     (tmp_path / "a.txt").write_text("4000 3f80 0\n")
-    [after] = tasks_of(points(tmp_path, text))
+    [after] = map(task_of, points(tmp_path, text))
     assert before.key != after.key and before.label == after.label
 
 
