@@ -266,11 +266,11 @@ def _caught(record):
 
 
 @pytest.mark.slow
-def test_a_test_in_a_harness_leaves_none(library_and_mutants):
+def test_a_test_in_a_harness_leaves_none(tmp_path):
     outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
     mutants = list(outcome.mutants.values())
-    again = mutants_of(rtlil_of(Clamp()), 20, SEED, library_and_mutants[2])
-    library = library_of(Clamp(), library_and_mutants[2])
+    again = mutants_of(rtlil_of(Clamp()), 20, SEED, tmp_path)
+    library = library_of(Clamp(), tmp_path)
     assert again == mutants
     assert set(outcome.caught) == {number for number, seen in differences(library, mutants).items() if any(seen)}
     assert not outcome.holes and outcome.caught and outcome.proofs and outcome.score == 1
