@@ -270,14 +270,11 @@ class Program:
         """Return addresses and entries of a scheduled order; None if no such order fits, though the program's does."""
         if self.order != "scheduled":
             return None
-        # Without repeats, and with merged loads, some tiles live longer, so that the program may not fit.
-        fewer = [without_repeats(steps, self.space, share)[0] for share in (0, KEPT)]
-        merged = [merged_loads(one, self.space) for one in fewer if self.config.packet_interval]
-        orders: list[list[ProgramStep]] = []
-        for own in (*merged[::-1], *fewer[::-1], steps):
-            orders += [own] if own not in orders else []
-        ordered = []
-        for own in orders:
+        ordered, tried = [], []
+        for own in self._fewer(steps):
+            if own in tried:
+                continue
+            tried.append(own)
             first, left = len(ordered), {storage: list(SHARES) for storage in ON_CHIP}
             while all(left.values()):
                 ordered.append(schedule(own, self.space, {storage: shares[0] for storage, shares in left.items()}))
@@ -293,6 +290,18 @@ class Program:
             if places is not None:
                 return self._allocate(own, places)
         return None
+
+    def _fewer(self, steps: list[ProgramStep]) -> Iterator[list[ProgramStep]]:
+        """Yield the steps without repeats and with merged loads, without repeats, and as they are.
+
+        The fewer steps there are, the longer some tiles live, so that the program may not fit.
+        """
+        found = []
+        for share in (KEPT, 0):
+            found.append(without_repeats(steps, self.space, share)[0])
+            if self.config.packet_interval:
+                yield merged_loads(found[-1], self.space)
+        yield from (*found, steps)
 
     def _places(self, steps: list[ProgramStep]) -> dict[int, int] | None:
         try:
