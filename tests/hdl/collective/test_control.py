@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
-from tests.hdl.collective.words import field_at, other_side, with_kind
+from tests.hdl.collective.words import field_at, matching_signatures
 from tests.hdl.simulation import WARM_UP, drive, expect, flash, pulse, put, simulated
 from tests.hdl.streams import play
 
@@ -53,22 +53,19 @@ async def test_mailbox_at_random_and_a_reset(ctx, dut, _, py_rng):
     drive(ctx, dut, put=0, take=0)
 
 
-def random_ops(py_rng, count, new_peer, draw, cores=CORES):
-    ops, peer = [], None
-    for _ in range(count):
-        op = draw()
+def with_peers(py_rng, ops, new_peer, cores):
+    """Yield the operations with a format and a peer, which with probability `new_peer` is a new one."""
+    peer = None
+    for op in ops:
         new = bool(op.get("net", 1)) and (peer is None or py_rng.random() < new_peer)
         peer = py_rng.randrange(cores) if new else peer
-        ops.append(op | {"dtype": py_rng.randrange(3), "new_peer": int(new), "peer": peer or 0})
-    return ops
+        yield op | {"dtype": py_rng.randrange(3), "new_peer": int(new), "peer": peer or 0}
 
 
 def random_sends(py_rng, count):
-    def draw():
-        elements = py_rng.choice((1, 2, 5, py_rng.randrange(1, 80)))
-        return {"load": py_rng.getrandbits(1), "wide": py_rng.getrandbits(1), "elements": elements}
-
-    return random_ops(py_rng, count, 0.25, draw)
+    lengths = [py_rng.choice((1, 2, 5, py_rng.randrange(1, 80))) for _ in range(count)]
+    ops = [{"load": py_rng.getrandbits(1), "wide": py_rng.getrandbits(1), "elements": length} for length in lengths]
+    return list(with_peers(py_rng, ops, 0.25, CORES))
 
 
 def send(py_rng, ops, stall, own, announcements, **options):
@@ -117,9 +114,8 @@ def send(py_rng, ops, stall, own, announcements, **options):
 @pytest.mark.parametrize("kind", [K.ALL_REDUCE, K.SEND, K.RECEIVE])
 def test_sent_beats_and_the_window_of_a_sender(kind, stall, py_rng):
     ops = random_sends(py_rng, 60)
-    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word = other_side(own, kind)
-    sent, wanted, most, _ = send(py_rng, ops, stall, own, [announced_word] * sum(op["new_peer"] for op in ops))
+    own, announced = matching_signatures(py_rng, kind)
+    sent, wanted, most, _ = send(py_rng, ops, stall, own, [announced] * sum(op["new_peer"] for op in ops))
     assert sent == wanted
     assert most == WINDOW
 
@@ -130,15 +126,14 @@ def test_sender_refuses_another_collective(place, py_rng):
     py_rng.seed(f"{SEED} {name}")
     ops = random_sends(py_rng, 30)
     kind = py_rng.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
-    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word = other_side(own, kind)
-    other = announced_word ^ 1 << isa.SIGNATURE_OFFSETS[name] + py_rng.randrange(width)
+    own, announced = matching_signatures(py_rng, kind)
+    other = announced ^ 1 << isa.SIGNATURE_OFFSETS[name] + py_rng.randrange(width)
     for later, bits in isa.SIGNATURE_FIELDS[place + 1 :]:
         if later in isa.SIGNATURE_USES[kind]:
             other ^= py_rng.getrandbits(bits) << isa.SIGNATURE_OFFSETS[later]
     first_ops = [number for number, op in enumerate(ops) if op["new_peer"]]
     bad = py_rng.choice(first_ops)
-    announcements = [other if number == bad else announced_word for number in first_ops]
+    announcements = [other if number == bad else announced for number in first_ops]
     sent, wanted, _, state = send(py_rng, ops, 0.2, own, announcements, cycles=1600)
     assert state == (ops[bad]["peer"], 1, 1, ops[bad]["peer"], place + 1)
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
@@ -147,10 +142,8 @@ def test_sender_refuses_another_collective(place, py_rng):
 @simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
 async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case, py_rng):
     (kind, bit), source = case, py_rng.randrange(CORES)
-    field = field_at(kind, bit)
-    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word = other_side(own, kind) ^ 1 << bit
-    drive(ctx, dut, own=own, put=1, source=source, announced=announced_word)
+    field, (own, announced) = field_at(kind, bit), matching_signatures(py_rng, kind)
+    drive(ctx, dut, own=own, put=1, source=source, announced=announced ^ 1 << bit)
     drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
     taken = 0
     for _ in range(5):
@@ -193,38 +186,35 @@ async def test_wait_outputs_of_a_sender(ctx, dut, load):
     drive(ctx, dut.o, ready=0)
 
 
-LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in ((0, 0), (1, 0), (1, 1))]
+LONG = [((1 << bit) + 6, *kind) for bit, kind in product(range(8, 30), ((0, 0), (1, 0), (1, 1)))]
 """Element counts that are small except for one higher bit, with the fields that determine the elements per beat."""
+
+
+async def begin(ctx, dut, **op):
+    """Let the sender accept an operation for a new peer, core 3; all beats of its load are available."""
+    drive(ctx, dut, source=3, **{"load.valid": 1})
+    drive(ctx, dut.ops, payload=op | {"load": 1, "new_peer": 1, "peer": 3}, valid=1)
+    await pulse(ctx, dut.put)
+    await ctx.tick().until(dut.ops.ready)
+    drive(ctx, dut.ops, payload=op | {"load": 1, "peer": 3}, valid=0)
 
 
 @simulated(lambda: sender.CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
 async def test_long_sends_do_not_end(ctx, dut, case):
-    elements, dtype, wide = case
-    drive(ctx, dut, source=3)
     drive(ctx, dut.o, ready=1)
-    drive(ctx, dut.load, valid=1)
-    op = {"load": 1, "wide": wide, "dtype": dtype, "elements": elements, "peer": 3}
-    drive(ctx, dut.ops, payload=op | {"new_peer": 1}, valid=1)
-    await pulse(ctx, dut.put)
-    await ctx.tick().until(dut.ops.ready)
-    drive(ctx, dut.ops, payload=op)
+    await begin(ctx, dut, **dict(zip(("elements", "dtype", "wide"), case, strict=True)))
+    drive(ctx, dut.ops, valid=1)
     for cycle in range(40):
         drive(ctx, dut, granted=cycle % 8 == 7)
         *_, moves, ends = await ctx.tick().sample(dut.o.valid, dut.ops.ready)
         assert moves and not ends
-    drive(ctx, dut.ops, valid=0)
 
 
 @pytest.mark.parametrize(("size", "rate"), [(LINK_BYTES, 3), *((32, rate) for rate in (3, 10, 31, 0))])
 @simulated(lambda size, rate: sender.CollectiveSender(size, CORES, WINDOW, rate), each=(0, 1))
 async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls, size, rate):
     """Beats leave at the rate, or every cycle without one; behind a stall the cycles since any earlier beat pay."""
-    drive(ctx, dut, source=3)
-    drive(ctx, dut.load, valid=1)
-    drive(ctx, dut.ops, payload={"load": 1, "new_peer": 1, "elements": 1 << 20, "peer": 3}, valid=1)
-    await pulse(ctx, dut.put)
-    await ctx.tick().until(dut.ops.ready)
-    drive(ctx, dut.ops, valid=0)
+    await begin(ctx, dut, elements=1 << 20)
     sent, offered, moves, rate = [], False, False, rate or size
     for cycle in range(40 * size // rate):
         drive(ctx, dut, granted=moves and len(sent) % (WINDOW // 2) == 0)
@@ -297,11 +287,12 @@ async def test_a_new_peer_gets_its_grant_after_half_a_window_of_its_own_beats(ct
 def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
     dut = credit_manager.CreditManager(LINK_BYTES, WINDOW)
 
-    def draw():
-        net = int(py_rng.random() < 0.8)
-        return {"net": net, "load": 1 - net, "wide_in": py_rng.getrandbits(1), "elements": py_rng.randrange(1, 60)}
-
-    ops = random_ops(py_rng, 80, 0.2, draw, 1 << CORE_BITS)
+    nets = [int(py_rng.random() < 0.8) for _ in range(80)]
+    ops = [
+        {"net": net, "load": 1 - net, "wide_in": py_rng.getrandbits(1), "elements": py_rng.randrange(1, 60)}
+        for net in nets
+    ]
+    ops = list(with_peers(py_rng, ops, 0.2, 1 << CORE_BITS))
     remaining = [0]  # beats of accepted operations that are still in the buffer or have not arrived
 
     async def neighbours(ctx):

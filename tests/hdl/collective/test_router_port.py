@@ -1,18 +1,18 @@
+from functools import partial
 from itertools import product
 
 from neuroncore_rtl.hdl.collective.router_port import RouterPort
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
-from tests.hdl.collective.words import field_at, other_side, with_kind
-from tests.hdl.simulation import WARM_UP, drive, expect, simulated
+from tests.hdl.collective.words import field_at, matching_signatures
+from tests.hdl.simulation import WARM_UP, drive, expect, flash, simulated
 
 SEED = 1729
 LINK_BYTES, CHANNEL = 8, 1
 
 
-def port() -> RouterPort:
-    return RouterPort(LINK_BYTES, CHANNEL)
+port = partial(RouterPort, LINK_BYTES, CHANNEL)
 
 
 def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
@@ -50,9 +50,7 @@ async def test_priority_of_sent_flits_and_a_single_refusal(ctx, dut, py_rng):
         drive(ctx, dut.o, ready=taken)
         *_, offered, at_o, told, beats = await ctx.tick().sample(dut.o.valid, dut.o.payload, dut.told, dut.beats.ready)
         assert offered == (pending is not None)
-        header = at_o.header
-        seen = (header.kind, header.source, at_o.data, header.destination, header.channel)
-        assert pending is None or seen == pending
+        assert pending is None or at_o == dut.o.payload.shape().const(flit(*pending))
         free = pending is None or taken
         has_control = controls["ready"] or controls["grant"]
         refusing = refuses and not has_refused
@@ -60,11 +58,11 @@ async def test_priority_of_sent_flits_and_a_single_refusal(ctx, dut, py_rng):
         if not free:
             continue
         if refusing:
-            has_refused, pending = 1, (FlitKind.REFUSE, core, own, receiver, CHANNEL)
+            has_refused, pending = 1, (FlitKind.REFUSE, core, own, receiver)
         elif has_control:
-            pending = (FlitKind.READY if controls["ready"] else FlitKind.GRANT), core, own, sender, CHANNEL
+            pending = (FlitKind.READY if controls["ready"] else FlitKind.GRANT), core, own, sender
         else:
-            pending = (FlitKind.DATA, core, beat, receiver, CHANNEL) if some else None
+            pending = (FlitKind.DATA, core, beat, receiver) if some else None
         if pending:
             counts[pending[0]] += 1
     assert counts.pop(FlitKind.REFUSE) == 1 and min(counts.values()) > 100
@@ -74,22 +72,15 @@ async def test_priority_of_sent_flits_and_a_single_refusal(ctx, dut, py_rng):
 async def test_the_first_refusal_is_kept_with_its_core_and_lowest_field(ctx, dut, case, py_rng):
     kind, bit = case
     bits = {bit, *py_rng.sample(range(isa.SIGNATURE_BITS), py_rng.choice((0, 0, 3)))}
-    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
-    announced_word, source = other_side(own, kind) ^ sum(1 << one for one in bits), py_rng.getrandbits(CORE_BITS)
-    data = announced_word | py_rng.getrandbits(8) << isa.SIGNATURE_BITS
+    (own, announced), source = matching_signatures(py_rng, kind), py_rng.getrandbits(CORE_BITS)
+    data = announced ^ sum(1 << one for one in bits) | py_rng.getrandbits(8) << isa.SIGNATURE_BITS
     drive(ctx, dut, own=own)
     for other, valid in product(FlitKind, (0, 1)):
         if not valid or other != FlitKind.REFUSE:
             drive(ctx, dut.i, payload=flit(other, source, data), valid=valid)
             await ctx.tick()
             expect(ctx, dut.refused, valid=0, core=0, field=0)
-    drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, source, data), valid=1)
-    await ctx.tick()
     field = min(filter(None, (field_at(kind, one) for one in bits)), default=0)
-    expect(ctx, dut.refused, valid=1, core=source, field=field)
-    for _ in range(3):
-        others = py_rng.getrandbits(CORE_BITS), py_rng.getrandbits(8 * LINK_BYTES)
-        drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, *others), valid=1)
-        await ctx.tick()
+    for payload in ((source, data), *((py_rng.getrandbits(CORE_BITS), py_rng.getrandbits(64)) for _ in range(3))):
+        await flash(ctx, dut.i, flit(FlitKind.REFUSE, *payload))
         expect(ctx, dut.refused, valid=1, core=source, field=field)
-    drive(ctx, dut.i, valid=0)

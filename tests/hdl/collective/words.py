@@ -1,31 +1,29 @@
 """Beats of bytes, and words of announcements."""
 
+import random
+
 import numpy as np
 
 from neuroncore_rtl.spec.isa import collective as isa
 
-__all__ = ["beats_of_bytes", "field_at", "other_side", "with_kind"]
+__all__ = ["beats_of_bytes", "field_at", "matching_signatures"]
 
 
 def beats_of_bytes(content: bytes, size: int, rng: np.random.Generator | None = None) -> list[int]:
     """Return bytes as beats of `size` bytes; the last beat is padded with random bytes, or with zeros without `rng`."""
-    missing = -len(content) % size
-    content = content + (rng.bytes(missing) if rng else bytes(missing))
+    content += (rng.bytes if rng else bytes)(-len(content) % size)
     return [int.from_bytes(content[n : n + size], "little") for n in range(0, len(content), size)]
 
 
-def with_kind(word: int, kind: isa.CollectiveKind) -> int:
-    return word >> 3 << 3 | kind
-
-
-def other_side(word: int, kind: isa.CollectiveKind) -> int:
-    """Return the word that the other core must announce for `word`, an announcement of a collective of this kind."""
-    return with_kind(word, isa.OTHER_SIDE.get(kind, kind))
+def matching_signatures(py_rng: random.Random, kind: isa.CollectiveKind) -> tuple[int, int]:
+    """Return a random announcement of a collective of this kind, and the one that the other core must announce."""
+    word = py_rng.getrandbits(isa.SIGNATURE_BITS) >> 3 << 3
+    return word | kind, word | isa.OTHER_SIDE.get(kind, kind)
 
 
 def field_at(kind: isa.CollectiveKind, bit: int) -> int:
     """Return 1 + the index of the announcement's field with this bit; 0 if collectives of this kind ignore the bit."""
-    for index, (name, width) in enumerate(isa.SIGNATURE_FIELDS):
+    for place, (name, width) in enumerate(isa.SIGNATURE_FIELDS, 1):
         if name in isa.SIGNATURE_USES[kind] and 0 <= bit - isa.SIGNATURE_OFFSETS[name] < width:
-            return index + 1
+            return place
     return 0
