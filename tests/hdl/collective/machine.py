@@ -120,13 +120,9 @@ def run_collectives(
     """
     lists = [list(map(_word, programs.get(core, ()))) for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
-    places = [(core, words) for core, words in enumerate(lists) if words]
-    build = built()
+    program = "".join(f"@{core * _DEPTH:x}\n" + hex_words(words, COLLECTIVE_BITS) for core, words in enumerate(lists))
     with simulation.run_directory("collective") as directory:
-        files = {
-            "program": "".join(f"@{core * _DEPTH:x}\n" + hex_words(words, COLLECTIVE_BITS) for core, words in places),
-            "counts": hex_words(list(map(len, lists)), 32),
-        }
+        files = {"program": program, "counts": hex_words(list(map(len, lists)), 32)}
         events = (directory / "events").resolve()
         arguments = verilog_text.plusargs(
             limit=limit,
@@ -142,13 +138,12 @@ def run_collectives(
         )
         arguments += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall, rate=rate).plusargs()]
         arguments += hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)
-        state = run_harness(build, directory, _PORTS, plusargs=arguments, limit=limit + 100)
+        state = run_harness(built(), directory, _PORTS, plusargs=arguments, limit=limit + 100)
         values = {name: layouts.plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
-        retired, flits, taken = ([[] for _ in range(CORES)] for _ in range(3))
-        for line in events.read_text().splitlines():
-            core, *counts = map(int, line.split())
-            for sequence, value in zip((retired, flits, taken), counts, strict=True):
-                sequence[core].append(value)
+        rows = [[int(number) for number in line.split()] for line in events.read_text().splitlines()]
+        retired, flits, taken = (
+            [[row[n] for row in rows if row[0] == core] for core in range(CORES)] for n in (1, 2, 3)
+        )
         return Outcome(
             memories=hbm.read_memory(directory).reshape(memories.shape),
             errors=[

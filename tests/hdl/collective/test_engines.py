@@ -13,7 +13,6 @@ from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
 K, T = collective.CollectiveKind, collective.CollectiveType
-KINDS = [kind for kind in K if kind != K.RECEIVE]
 Group = collective.Group
 PAIR, APART, UP, DOWN = Group(0, 1, 2), Group(3, -2, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
 
@@ -35,8 +34,8 @@ def programs_of(*collectives):
     return programs
 
 
-def random_programs(rng, operations, kinds=KINDS):
-    programs = {core: [] for core in range(CORES)}
+def random_programs(rng, operations):
+    programs, kinds = programs_of(), [kind for kind in K if kind != K.RECEIVE]
     for _ in range(operations):
         ranks = int(rng.integers(2, CORES + 1))
         one = random_collective(rng, cores=CORES, kind=K(int(rng.choice(kinds))), ranks=ranks, most=2000)
@@ -53,17 +52,17 @@ def all_reduce(group=PAIR, **options):
 
 
 def check(programs, memories, base=0, **options):
-    def placed(program):
-        return [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
-
-    outcome = run_collectives({core: placed(programs[core]) for core in programs}, memories, base=base, **options)
+    placed = {
+        core: [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
+        for core, program in programs.items()
+    }
+    outcome = run_collectives(placed, memories, base=base, **options)
     assert not outcome.errors
     assert [len(retired) for retired in outcome.retired] == [len(programs[core]) for core in range(CORES)]
-    wanted = {core: memory.copy() for core, memory in enumerate(memories)}
+    wanted = dict(enumerate(memories.copy()))
     execute_lists(programs, wanted, CORES)
-    for core in range(CORES):
-        differs = np.flatnonzero(outcome.memories[core] != wanted[core])
-        assert not len(differs), f"core {core}: {len(differs)} bytes differ, the first at {differs[0]:#x}"
+    for core, memory in wanted.items():
+        np.testing.assert_array_equal(outcome.memories[core], memory, f"core {core}")
     return outcome
 
 
@@ -76,8 +75,8 @@ def test_all_kinds(stall, latency, delay, base, rng, memories):
 
 
 def test_rings_of_the_longest_segments_do_not_deadlock(memories):
-    long = {K.ALL_REDUCE: 2 * CORES * 1024 + 100, K.BROADCAST: 2 * CORES * 1024 + 100}
-    counts = {kind: long.get(kind, 3000) for kind in (*long, K.REDUCE_SCATTER, K.ALL_GATHER, K.ALL_TO_ALL)}
+    counts = dict.fromkeys((K.ALL_REDUCE, K.BROADCAST), 2 * CORES * 1024 + 100)
+    counts |= dict.fromkeys((K.REDUCE_SCATTER, K.ALL_GATHER, K.ALL_TO_ALL), 3000)
     collectives = [
         all_reduce(group, kind=kind, count=count, dst=HBM_BYTES // 2, pitch=-(-count * 4 // 64) * 64)
         for kind, count in counts.items()
@@ -102,11 +101,11 @@ def disagreement(core, other, field):
 @pytest.mark.parametrize(("field", "other"), [("count", 101), ("op", 1), ("chunk", 3), ("dtype", T.INT32)])
 def test_both_of_two_cores_report_a_disagreement(field, other, memories):
     one = all_reduce(chunk=2)
-    outcome = run_collectives({0: [one], 1: [replace(one, rank=1, **{field: other})]}, memories)
+    programs = {0: [one], 1: [replace(one, rank=1, **{field: other})]}
+    outcome, slow = (run_collectives(programs, memories, stall=stall) for stall in (0, 224))
     assert outcome.errors == [disagreement(0, 1, field), disagreement(1, 0, field)]
     assert (outcome.memories == memories).all()
     assert outcome.peers == [None] * CORES
-    slow = run_collectives({0: [one], 1: [replace(one, rank=1, **{field: other})]}, memories, stall=224)
     assert (slow.errors, slow.sent) == (outcome.errors, outcome.sent)
 
 
