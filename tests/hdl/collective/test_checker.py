@@ -23,9 +23,9 @@ def word_of(values):
 
 
 def near(rng, cores):
-    any_collective = (random_collective, large_collective)[rng.integers(2)]
-    one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
-    values, core, ranks = one.fields(), one.core, one.group.ranks
+    ranks = int(rng.choice((2, 3, min(8, cores), min(50, cores))))
+    one = (random_collective, large_collective)[rng.integers(2)](rng, cores=cores, ranks=ranks)
+    values, core = one.fields(), one.core
     kind = rng.integers(8)
     size = 2 if values["dtype"] == 1 else 4
     side = str(rng.choice(("src_address", "dst_address")))
@@ -150,11 +150,6 @@ def broken(kind, *ways):
     return core + fields.pop("core") - values["core"], fields
 
 
-def rule_of(core, fields):
-    violation = isa.collective_violation(fields, core, CORES)
-    return violation and violation[0]
-
-
 def check(cores, pairs, rules=None):
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
     inputs = [{"core": core} for core, _ in pairs]
@@ -174,10 +169,13 @@ def test_one_bit_decides():
 
 @pytest.mark.parametrize("kind", K)
 def test_of_two_rules_the_lower_one_is_named(kind):
-    rules = {way: rule_of(*broken(kind, way)) for way in WAYS}
-    wrong = [way for way, rule in rules.items() if rule]
-    pairs = [(one, other) for one, other in combinations(wrong, 2) if rules[one] != rules[other]]
-    assert all(rule_of(*broken(kind, *pair)) == min(map(rules.get, pair)) for pair in pairs)
+    def rule_of(*ways):
+        core, fields = broken(kind, *ways)
+        return (isa.collective_violation(fields, core, CORES) or [None])[0]
+
+    rules = {way: rule for way in WAYS if (rule := rule_of(way))}
+    pairs = [pair for pair in combinations(rules, 2) if len(set(map(rules.get, pair))) == 2]
+    assert all(rule_of(*pair) == min(map(rules.get, pair)) for pair in pairs)
     every = [broken(kind, *ways) for ways in ((), *((way,) for way in WAYS), *pairs)]
     check(CORES, [(core, word_of(fields)) for core, fields in every])
 

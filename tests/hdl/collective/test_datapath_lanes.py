@@ -1,5 +1,7 @@
 # amaranth: UnusedElaboratable=no
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -23,10 +25,9 @@ REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
 def reductions(count: int):
     rng = np.random.default_rng(SEED)
     parts = []
-    for op, operation in OPERATION.items():
-        for integer in (0, 1):
-            a, b = alu_cases(rng, count)
-            parts.append((op, integer, 0, a, b, alu(operation, a, b, bool(integer))))
+    for (op, operation), integer in product(OPERATION.items(), (0, 1)):
+        a, b = alu_cases(rng, count)
+        parts.append((op, integer, 0, a, b, alu(operation, a, b, bool(integer))))
     a, b = alu_cases(rng, count)
     parts.append((rng.integers(3, size=count), rng.integers(2, size=count), 1, a, b, a))
     return shuffled(rng, parts, REDUCE_PORTS)

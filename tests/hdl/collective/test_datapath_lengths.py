@@ -16,8 +16,7 @@ async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
     ends = [line(n) for n in range(parts * (words - 20), parts * words + 1)]
     ends += [line(parts * words + 1) & 0xFFFF_FFFF]
     drive(ctx, dut.ops, payload=ops[0], valid=1)
-    drive(ctx, axi.ar, ready=1)
-    drive(ctx, dut.beats, ready=1)
+    drive(ctx, dut, **{"axi.ar.ready": 1, "beats.ready": 1})
     await ctx.tick().repeat(10)
     delivered = 0
     while delivered < words - 2 * dut.words:

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.words import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WARM_UP, drive, put, simulated, slow
+from tests.hdl.simulation import WARM_UP, drive, expect, put, simulated, slow
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
@@ -85,8 +85,7 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
         flags = {"wide": int(rng.integers(2)), "zero": int(rng.random() < 0.1)}
         address = 64 * int(rng.integers(SIZE // 64 - 8))
         ops.append(operation(elements, dtype, address, **(flags if transfer is load else {})))
-    is_tried = (link_bytes, hbm_bytes) == TRIED
-    if is_tried:
+    if is_tried := (link_bytes, hbm_bytes) == TRIED:
         lengths = ((252, FP32), (254, INT32), (255, FP32), (504, BF16), (511, BF16))  # with all bits set
         ops += [operation(length, dtype, 1024 * n) for n, (length, dtype) in enumerate(lengths)]
     for stall, latency in ((0.5, 3), (0, 20))[: 1 + is_tried]:
@@ -147,8 +146,7 @@ async def test_long_loads_do_not_end(ctx, dut, case, rng):
     link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
     axi, (elements, flags), address = dut.axi, case, any_burst(rng)
     drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
-    drive(ctx, axi.ar, ready=1)
-    drive(ctx, dut.beats, ready=1)
+    drive(ctx, dut, **{"axi.ar.ready": 1, "beats.ready": 1})
     owed, words, beats = 0, 0, 0
     for _ in range(60):
         ctx.set(axi.r.valid, owed > 0)
@@ -166,7 +164,6 @@ async def test_long_loads_do_not_end(ctx, dut, case, rng):
         owed += BURST_BEATS * requested - (owed > 0)
         beats += arrived
     assert beats > 50 and not ctx.get(dut.idle)
-    drive(ctx, dut.ops, valid=0)
 
 
 @simulated(lambda: Storer(*TRIED), each=((elements + low, dtype) for elements in LONG for low, dtype in STORES))
@@ -174,8 +171,7 @@ async def test_long_stores_do_not_end(ctx, dut, case, rng):
     axi, (elements, dtype), address = dut.axi, case, any_burst(rng)
     drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
     drive(ctx, dut.beats, valid=1)
-    ctx.set(axi.aw.ready, 1)
-    ctx.set(axi.w.ready, 1)
+    drive(ctx, axi, **{"aw.ready": 1, "w.ready": 1})
     written = answers = 0
     for _ in range(100):
         ctx.set(axi.b.valid, answers > 0)
@@ -209,11 +205,10 @@ def test_blocked_loads_are_kept(words):
 
 @pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (CollectiveLoader.OPERATIONS, [40, 1])])
 def test_the_buffers_of_words_and_operations_are_filled(zeros, lengths):
-    dut, memory, bursts = CollectiveLoader(*TRIED), bytes(SIZE), []
-    _, hbm_bytes = TRIED
+    dut, bursts = CollectiveLoader(*TRIED), []
     ops = [operation(1, FP32, 0, zero=1)] * zeros
-    ops += [operation(length * hbm_bytes // 4, FP32, 1024 * (n % 8)) for n, length in enumerate(lengths)]
-    reads = partial(serve_reads, axi=dut.axi, memory=memory, latency=10, bursts=bursts)
+    ops += [operation(length * TRIED[1] // 4, FP32, 1024 * (n % 8)) for n, length in enumerate(lengths)]
+    reads = partial(serve_reads, axi=dut.axi, memory=bytes(SIZE), latency=10, bursts=bursts)
     words = [LoadOp.const(op).as_bits() for op in ops]
     play(dut, {"ops": words}, {"beats": 0}, hold={"beats": lambda cycle: True}, others=(reads,), cycles=400)
     assert sum(beats for _, beats in bursts) == (40 if zeros else dut.words)
@@ -222,13 +217,13 @@ def test_the_buffers_of_words_and_operations_are_filled(zeros, lengths):
 @pytest.mark.parametrize(("unit", "rests"), [(CollectiveLoader, "idle"), (Storer, "quiet")])
 @simulated(lambda unit: unit(*TRIED), each=range(1, CollectiveLoader.OPERATIONS + 1))
 async def test_a_unit_with_operations_is_not_at_rest(ctx, dut, count, unit, rests):
-    assert ctx.get(getattr(dut, rests))
+    expect(ctx, dut, **{rests: 1})
     ctx.set(dut.axi.ar.ready, 1)
     for number in range(min(count, unit.OPERATIONS)):
         await put(ctx, dut.ops, operation(4, FP32, 64 * number))
     for _ in range(4):
         await ctx.tick()
-        assert not ctx.get(getattr(dut, rests)) and (unit is Storer or not ctx.get(dut.beats.valid))
+        expect(ctx, dut, **{rests: 0} | ({} if unit is Storer else {"beats.valid": 0}))
 
 
 END = operation(5, FP32, 0)
@@ -255,15 +250,9 @@ def test_zeros_are_not_read():
     load(*TRIED, [operation(100, FP32, SIZE - 64, zero=1), operation(16, FP32, 0)], errors=set(range(64, SIZE, 16)))
 
 
-@pytest.mark.parametrize(
-    ("ops", "options"),
-    [
-        ([one_word(n) for n in range(60)], {"hold": 200}),  # words are accepted; bursts of one word exceed the buffer
-        ([operation(400, FP32, 2048 * n) for n in range(3)], {"hold": 250, "held": ("aw", "w")}),
-    ],
-)
-def test_blocked_bursts_are_kept(ops, options):
-    store(*TRIED, ops, **options)
+def test_blocked_bursts_are_kept():
+    store(*TRIED, [one_word(n) for n in range(60)], hold=200)  # words are accepted; bursts of one exceed the buffer
+    store(*TRIED, [operation(400, FP32, 2048 * n) for n in range(3)], hold=250, held=("aw", "w"))
 
 
 @pytest.mark.parametrize("stall", [0.6, 0.5, 0.3, 0.1])
@@ -303,10 +292,8 @@ def test_the_maximum_number_of_bursts_is_outstanding():
 
 
 def test_no_address_is_issued_before_the_last_word_of_its_burst():
-    link_bytes, hbm_bytes = TRIED
-    played = store(*TRIED, [operation(BURST_BEATS * hbm_bytes // 4, FP32, 0)], stall=0.8)
-    arrived, beats = 0, BURST_BEATS * hbm_bytes // link_bytes
-    for _, beat, begins in played.watched:
+    arrived, beats = 0, BURST // TRIED[0]
+    for _, beat, begins in store(*TRIED, [operation(BURST // 4, FP32, 0)], stall=0.8).watched:
         assert not begins or arrived == beats
         arrived += beat
     assert arrived == beats

@@ -1,4 +1,4 @@
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -147,11 +147,10 @@ RATES = {
 
 @pytest.mark.parametrize("draw", DRAWS)
 def test_every_bit_of_stochastic_rounding(draw):
-    traffic = Traffic(8, draw=draw)
+    traffic, fields = Traffic(8, draw=draw), REDUCES | {"final": 1}
     for number in range(16):
-        fields = REDUCES | {"wide_in": number % 2, "final": 1, "stochastic": 1}
-        traffic.add(30 + number, BF16, **fields)
-        traffic.add(40, BF16, ties=True, **fields | {"wide_in": 1, "stochastic": 0})
+        traffic.add(30 + number, BF16, **fields, wide_in=number % 2, stochastic=1)
+        traffic.add(40, BF16, ties=True, **fields, wide_in=1)
     traffic.check()
 
 
@@ -167,48 +166,42 @@ def test_a_step_per_cycle_across_operations_of_all_kinds(steps):
     assert played.cycles["forward"][-1] == taken[-1] + ReceivePath.LATENCY
 
 
-@simulated(lambda: ReceivePath(8), each=(((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
-async def test_long_operations_do_not_end(ctx, dut, case):
-    elements, dtype = case
-    for port in (dut.store_ops, dut.store, dut.forward):
-        ctx.set(port.ready, 1)
-    for port in (dut.net, dut.load):
-        ctx.set(port.valid, 1)
+async def begin(ctx, dut, elements, dtype):
+    """Let the unit accept an operation, and offer beats and the next operation."""
+    drive(ctx, dut, **{"store_ops.ready": 1, "store.ready": 1, "forward.ready": 1})
     await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
-    ctx.set(dut.ops.valid, 1)
+    drive(ctx, dut, **{"net.valid": 1, "ops.valid": 1})
+
+
+@simulated(lambda: ReceivePath(8), each=product((1 << bit for bit in range(8, 30)), (FP32, BF16)))
+async def test_long_operations_do_not_end(ctx, dut, case):
+    size, dtype = case
+    await begin(ctx, dut, size + 6, dtype)
     for _ in range(20):
         *_, steps, ends = await ctx.tick().sample(dut.net.ready, dut.ops.ready)
         assert steps and not ends
-    ctx.set(dut.ops.valid, 0)
+    drive(ctx, dut, **{"net.valid": 0, "ops.valid": 0})
 
 
 @pytest.mark.slow
 @simulated(lambda: ReceivePath(8), each=(FP32, BF16))
 async def test_an_operation_of_some_thousand_steps_ends(ctx, dut, dtype):
     elements = 8191
-    for port in (dut.store_ops, dut.store, dut.forward):
-        ctx.set(port.ready, 1)
-    await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
-    drive(ctx, dut.net, valid=1)
-    ctx.set(dut.ops.valid, 1)
+    await begin(ctx, dut, elements, dtype)
     for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
         *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
         assert ends == last
-    ctx.set(dut.net.valid, 0)
-    ctx.set(dut.ops.valid, 0)
+    drive(ctx, dut, **{"net.valid": 0, "ops.valid": 0})
     await ctx.tick().repeat(ReceivePath.LATENCY + 2)
     assert ctx.get(dut.wait_net)
 
 
 @simulated(lambda: ReceivePath(8))
 async def test_wait_outputs(ctx, dut):
-    traffic = Traffic(8)
-    traffic.add(2, FP32, net=1, load=1)
-
     await ctx.tick().repeat(3)
     expect(ctx, dut, wait_net=0, wait_load=0, wait_room=0, idle=1)
     ctx.set(dut.store_ops.ready, 1)
-    await put(ctx, dut.ops, ops.ReceiveOp.from_bits(traffic.ops[0]))
+    await put(ctx, dut.ops, {"net": 1, "load": 1, "store": 1, "dtype": FP32, "elements": 2})
     expect(ctx, dut, wait_net=1, wait_load=0, wait_room=0, idle=0)
     ctx.set(dut.net.valid, 1)
     await ctx.delay(1e-8)

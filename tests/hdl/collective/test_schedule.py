@@ -1,5 +1,6 @@
 from collections import defaultdict
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,11 +27,10 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in lists[name]] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
+    dut, inputs = schedule.Schedule(channel), {"i": [job_bits(one) for one in jobs]}
     limit = 100 * len(jobs) + 10 * sum(counts.values())
-    dut = schedule.Schedule(channel)
-    inputs = {"i": [job_bits(one) for one in jobs]}
-    options = {"stall": stall, "hold": hold, "limit": limit, "seed": 1618}
-    played = play(dut, inputs, counts, watch=(dut.busy,), warm_up=WARM_UP, **options)
+    options = {"stall": stall, "hold": hold, "limit": limit, "seed": 1618, "warm_up": WARM_UP}
+    played = play(dut, inputs, counts, watch=(dut.busy,), **options)
     for name in SHAPES:
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
             assert_operation(name, payload, one, want)
@@ -43,11 +43,8 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
 
 
 def jobs_of(rng, kinds, each):
-    return [
-        random_collective(rng, kind=kind, ranks=(2, 3, 4, 5)[number % 4] if number % 3 else None)
-        for kind in kinds
-        for number in range(each)
-    ]
+    ranks = [2 + number % 4 if number % 3 else None for number in range(each)]
+    return [random_collective(rng, kind=kind, ranks=count) for kind, count in product(kinds, ranks)]
 
 
 @pytest.mark.parametrize("stall", [*slow(0.0), 0.5])
@@ -67,7 +64,7 @@ def test_longest_blocks(channel, rng):
 def test_lengths_ranks_and_roots_where_one_bit_decides(channel, rng):
     jobs = [random_collective(rng, kind=kind, count=count) for kind in K for count in (64, 65, 96, 97, 129)]
     jobs += [random_collective(rng, kind=K.ALL_TO_ALL, ranks=(2 << bit) + few) for bit in range(5) for few in (0, 1)]
-    for root in [1 << bit for bit in range(6)] + [int(root) for root in rng.integers(64, size=20)]:
+    for root in [1 << bit for bit in range(6)] + rng.integers(64, size=20).tolist():
         one = random_collective(rng, kind=K.BROADCAST, ranks=64, count=65)
         jobs += [replace(one, root=root, rank=(root + distance) % 64) for distance in (-1, 0, 1)]
     check(channel, jobs)
@@ -99,9 +96,8 @@ def test_it_is_busy_while_any_operation_is_pending(name, rng):
 @pytest.mark.parametrize("channel", [0, 1])
 def test_a_step_per_cycle(channel, rng):
     played = check(channel, [random_collective(rng, kind=K.ALL_REDUCE, ranks=8, count=8 * 32 * 20, chunk=1)])
-    steps = len(played.cycles["receives"])
-    assert steps == 14 * 10
-    assert max(played.cycles[name][-1] for name in SHAPES) < steps + 10 + 8
+    assert len(played.cycles["receives"]) == 14 * 10
+    assert max(played.cycles[name][-1] for name in SHAPES) < 14 * 10 + 10 + 8
 
 
 def test_neighbours_send_and_receive_the_same_segments(rng):

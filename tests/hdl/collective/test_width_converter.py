@@ -18,17 +18,14 @@ class Both(wiring.Component):
     """Both converters, to wider and to narrower beats; a bit of `begun` is set while its converter has an operation."""
 
     def __init__(self, small: int, large: int):
-        self.small, self.large = small, large
         self.units = {"widens": WidthConverter(small, large), "narrows": WidthConverter(large, small)}
         super().__init__({name: Out(unit.signature) for name, unit in self.units.items()} | {"begun": In(2)})
 
     def elaborate(self, platform):
         m = Module()
-        for place, (name, unit) in enumerate(self.units.items()):
-            m.submodules[name] = unit
-            port = getattr(self, name)
+        for begun, (name, unit) in zip(self.begun, self.units.items(), strict=True):
+            m.submodules[name], port = unit, getattr(self, name)
             wiring.connect(m, unit.o, wiring.flipped(port.o))
-            begun = self.begun[place]
             assign(m, unit, bytes=port.bytes)
             assign(m, unit.i, payload=port.i.payload, valid=port.i.valid & begun)
             assign(m, port.i, ready=unit.i.ready & begun)
@@ -51,9 +48,8 @@ async def operate(ctx, unit, begun, sizes, pace):
 def test_operations_of_both_converters(small, large, stall, rng, py_rng):
     dut = Both(small, large)
     inputs, outputs, wanted, ports, processes = {}, {}, {}, {}, []
-    for place, (name, unit) in enumerate(dut.units.items()):
-        port, begun = getattr(dut, name), dut.begun[place]
-        sizes = [int(size) for size in rng.integers(1, 5 * large, size=60)]
+    for begun, (name, unit) in zip(dut.begun, dut.units.items(), strict=True):
+        port, sizes = getattr(dut, name), rng.integers(1, 5 * large, size=60).tolist()
         contents = [rng.bytes(size) for size in sizes]
         given, taken = f"{name} i", f"{name} o"
         inputs[given] = [beat for content in contents for beat in beats_of_bytes(content, unit.i_bytes, rng)]
@@ -78,9 +74,7 @@ def test_operations_of_both_converters(small, large, stall, rng, py_rng):
 async def test_long_operations_do_not_end(ctx, dut, size):
     ctx.set(dut.begun, 3)
     for name in dut.units:
-        drive(ctx, getattr(dut, name), bytes=size)
-        drive(ctx, getattr(dut, name).i, valid=1)
-        drive(ctx, getattr(dut, name).o, ready=1)
+        drive(ctx, getattr(dut, name), bytes=size, **{"i.valid": 1, "o.ready": 1})
     for _ in range(15):
         lasts = [getattr(dut, name).o.payload.last for name in dut.units]
         assert not any((await ctx.tick().sample(*lasts))[-2:])
@@ -89,7 +83,6 @@ async def test_long_operations_do_not_end(ctx, dut, size):
 @simulated(lambda: Both(8, 16), each=(8, 9, 16, 40))
 async def test_the_first_part_of_a_beat_is_accepted_immediately(ctx, dut, size):
     ctx.set(dut.begun, 1)
-    drive(ctx, dut.widens, bytes=size)
-    drive(ctx, dut.widens.i, valid=1)
+    drive(ctx, dut.widens, bytes=size, **{"i.valid": 1})
     parts = [(await ctx.tick().sample(dut.widens.i.ready, dut.widens.o.valid))[-2:] for _ in range(3)]
     assert parts == [(1, 0), (0, 1), (0, 1)] if size > 8 else [(0, 1)] * 3
