@@ -28,13 +28,10 @@ def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Er
     """Execute legal copies on the memories; return the errors."""
     errors = []
     for number, copy in enumerate(copies):
-        sides = {
-            name: replace(side, address=side.address - base * (side.storage == Storage.HBM))
-            for name, side in (("src", copy.src), ("dst", copy.dst))
-        }
+        src, dst = (replace(s, address=s.address - base * (s.storage == Storage.HBM)) for s in (copy.src, copy.dst))
         hbm, sbuf, psum = (memories[storage] for storage in (Storage.HBM, Storage.SBUF, Storage.PSUM))
         try:
-            dma_copy(replace(copy, **sides), hbm[0], sbuf, psum)
+            dma_copy(replace(copy, src=src, dst=dst), hbm[0], sbuf, psum)
         except DmaFault as fault:
             errors.append(Error(number, int(fault.cause), fault.detail))
     return errors

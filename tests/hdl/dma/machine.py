@@ -77,8 +77,8 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "PROGRAM_DEPTH": _PROGRAM_DEPTH,
     }
     engine = to_verilog("dma_engine", DmaEngine(config))
-    harness = Path(__file__).with_suffix(".v")
-    return simulation.build(machine_design(harness, defines, engine, ("counters", "seen")), sim)
+    design = machine_design(Path(__file__).with_suffix(".v"), defines, engine, ("counters", "seen"))
+    return simulation.build(design, sim)
 
 
 def run_copies(
@@ -102,7 +102,6 @@ def run_copies(
     probability of a stall of any handshake, `unanswered` that HBM delays a write response, in 1/256 per cycle.
     `unwritten` cycles pass from the acceptance of a line to its write on chip.
     """
-    build = built(config, sim)
     limit = 200_000
     with simulation.run_directory("dma") as directory:
         # All bursts have one ID, so reordering only delays responses.
@@ -117,12 +116,10 @@ def run_copies(
         arguments += verilog_text.plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
         arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]
         arguments += write_files(directory, files)
-        state = run_harness(build, directory, ("counters", "seen"), plusargs=arguments, limit=limit + 100)
-        found = {
-            storage: read_lines(out[name], len(memories[storage]), config.hbm_bytes)
-            for name, storage in on_chip.items()
-        }
-        found[Storage.HBM] = hbm.read_memory(directory).reshape(1, -1)
+        state = run_harness(built(config, sim), directory, ("counters", "seen"), plusargs=arguments, limit=limit + 100)
+        found = {Storage.HBM: hbm.read_memory(directory).reshape(1, -1)}
+        for name, storage in on_chip.items():
+            found[storage] = read_lines(out[name], len(memories[storage]), config.hbm_bytes)
         seen = {name: state["seen"] >> 32 * place & 0xFFFF_FFFF for place, name in enumerate(SEEN)}
         counted = layouts.plain(DmaCounters, state["counters"])
         return Outcome(memories=found, counters=counted, seen=seen, **_events(out["events"]))

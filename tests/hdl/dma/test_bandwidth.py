@@ -14,7 +14,7 @@ HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 def measure(size, copies):
     config = CONFIG.with_overrides(hbm_bytes=size)
-    outcome = run_copies(config, copies, random_memories(np.random.default_rng(1), config), latency=50)
+    outcome = run_copies(config, copies, random_memories(np.random.default_rng(1), config))
     assert len(outcome.retired) == len(copies)
     return np.diff([outcome.taken[0], *outcome.retired])
 
@@ -47,11 +47,10 @@ def test_adjacent_bytes_at_95_percent_of_a_beat_per_cycle(size):
 @pytest.mark.parametrize("size", [16, *slow(64)])
 def test_512_bytes_per_partition_at_95_percent_of_a_beat_per_cycle_over_copies(size):
     inside = tensor(SBUF, 0, (1, 1), axis=0)
-    rows = [tensor(HBM, 0, (step, 1)) for step in (512, 1024)]
-    copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows for _ in range(4)]
-    copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows for _ in range(4)]
-    cycles = measure(size, copies)
-    rates = 8 * 512 / size / np.concatenate([cycles[1:8], cycles[9:]])
+    rows = [tensor(HBM, 0, (step, 1)) for step in (512, 1024) for _ in range(4)]
+    copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows]
+    copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows]
+    rates = 8 * 512 / size / np.delete(measure(size, copies), [0, len(rows)])
     assert min(rates) >= 0.95, f"{min(rates):.2f} beats per cycle"
 
 

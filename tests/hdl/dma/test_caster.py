@@ -23,13 +23,11 @@ def piece(src, dst, raw, offset=0):
 
 def codes_of(rng, fmt):
     ones = [1 << bit for bit in range(fmt.bits)]
-    every = (1 << fmt.bits) - 1
-    codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
+    codes = [0, (1 << fmt.bits) - 1, *ones, *(one - 1 for one in ones[1:])]
     if fmt.is_float:
         infinity = (1 << fmt.bits - 1) - (1 << fmt.padding_bits + fmt.mantissa_bits)
         codes += [infinity, *(infinity ^ one for one in ones)]
-    codes += rng.integers(0, 1 << fmt.bits, 20, np.uint64).tolist()
-    return np.array(codes, f"uint{fmt.bits}")
+    return np.array(codes + rng.integers(0, 1 << fmt.bits, 20, np.uint64).tolist(), f"uint{fmt.bits}")
 
 
 @pytest.mark.parametrize(("stages", "stall", "share"), [(1, {}, 1), *((n, {"i": 0.3, "o": 0.4}, 8) for n in (2, 3, 4))])
@@ -50,19 +48,12 @@ def test_every_cast_is_that_of_golden(rng, stages, stall, share):
             found = [(int.from_bytes(cast[to * n : to * n + to], "little"), to) for n in numbers]
             expected += [(int.from_bytes(raw[first:end], "little"), end - first)] if src is dst else found
             first = end
-    dut = Caster(SIZE, 1, stages)
-    played = play(dut, {"i": words}, {"o": len(expected)}, stall=stall or 0.0, warm_up=WARM_UP)
-    assert list(bytes_of(played)) == expected
-
-
-def bytes_of(played):
-    for word in played.payloads["o"]:
-        part = bytes_layout(SIZE).from_bits(word)
-        yield part.data >> 8 * part.offset & (1 << 8 * part.count) - 1, part.count
+    played = play(Caster(SIZE, 1, stages), {"i": words}, {"o": len(expected)}, stall=stall or 0.0, warm_up=WARM_UP)
+    parts = map(bytes_layout(SIZE).from_bits, played.payloads["o"])
+    assert [(part.data >> 8 * part.offset & (1 << 8 * part.count) - 1, part.count) for part in parts] == expected
 
 
 @pytest.mark.parametrize("latency", [1, 3])
 def test_cycles_of_a_cast(latency):
-    word = piece_layout(SIZE).const({"bytes": {"count": 4}, "formats": {"src": FP32.code, "dst": BF16.code}})
-    played = play(Caster(SIZE, 1, latency), {"i": [word.as_bits()]}, {"o": 1})
+    played = play(Caster(SIZE, 1, latency), {"i": [piece(FP32, BF16, bytes(4))]}, {"o": 1})
     assert played.cycles["o"] == [timing.cast_latency(latency)]

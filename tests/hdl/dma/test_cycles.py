@@ -33,12 +33,11 @@ COPIES = {
 
 def moved(copies):
     """Return the numbers of bytes that copies read and write; a gather or scatter skips rows from `ROWS.limit` on."""
-    rows = [ROWS.limit if copy.gather or copy.scatter else copy.shape[0] for copy in copies]
-    elements = [count * math.prod(copy.shape[1:]) for count, copy in zip(rows, copies, strict=True)]
-    return [
-        sum(count * getattr(copy, side).format.bits // 8 for count, copy in zip(elements, copies, strict=True))
-        for side in ("src", "dst")
-    ]
+    total = np.zeros(2, int)
+    for copy in copies:
+        rows = ROWS.limit if copy.gather or copy.scatter else copy.shape[0]
+        total += rows * math.prod(copy.shape[1:]) * np.array([copy.src.format.bits // 8, copy.dst.format.bits // 8])
+    return total.tolist()
 
 
 def test_cycles():

@@ -82,8 +82,7 @@ def test_cycles_until_the_error(memories):
     failing, causes, *cycles = zip(*FAILING.values(), strict=True)
     copies = [one for last in failing for one in (copy(200, SBUF, 0x100, HBM, 0x6003), last)]
     failed = list(zip(range(1, len(copies), 2), causes, strict=True))
-    outcomes = [run_copies(CONFIG, copies, memories, latency=30, bad=BAD, stall=stall) for stall in (0, 60)]
-    found = [np.subtract(outcome.failed, outcome.retired).tolist() for outcome in outcomes]
-    assert [[(error.copy, error.cause) for error in outcome.errors] for outcome in outcomes] == [failed] * 2
-    assert found == [list(wanted) for wanted in cycles]
-    assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE
+    for stall, wanted, active in zip((0, 60), cycles, ACTIVE, strict=True):
+        outcome = run_copies(CONFIG, copies, memories, latency=30, bad=BAD, stall=stall)
+        assert [(error.copy, error.cause) for error in outcome.errors] == failed
+        assert tuple(np.subtract(outcome.failed, outcome.retired)) == wanted and outcome.seen["active"] == active
