@@ -8,7 +8,6 @@ from tests.hdl.simulation import drive, expect, simulated
 
 SEED = 1597
 ERRORS = (1, 2, 3)
-ERROR = RESPONSE_OKAY + 2
 
 PHASES = (
     *((200, 0.6, 0.2, 0.6, 0), (400, 0.9, 0.1, 0.9, 0), (100, 0.2, 0.2, 0.7, 0)),
@@ -88,7 +87,7 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset
     assert len(seen) == 8 and min(seen.values()) > 9
 
 
-GOOD, BAD = {"response": RESPONSE_OKAY}, {"response": ERROR}
+GOOD, BAD = {"response": RESPONSE_OKAY}, {"response": ERRORS[1]}
 BURST, CLOSE, BOTH = {"burst": 1}, {"close": 1}, {"burst": 1, "close": 1}
 
 FAILURES = {

@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 
 from neuroncore_rtl.hdl.dma.chunker import Chunker
@@ -35,24 +37,20 @@ def chunks_of(run):
 def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
     dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
     wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
-    inputs = {"i": [Run.const(run).as_bits() for run in runs]}
-    watch = (dut.busy, dut.o.valid)
-    played = play(dut, inputs, {"o": len(wanted)}, stall=stall, seed=10946, warm_up=WARM_UP, watch=watch)
+    options = {"stall": stall, "seed": 10946, "warm_up": WARM_UP, "watch": (dut.busy, dut.o.valid)}
+    played = play(dut, {"i": [Run.const(run).as_bits() for run in runs]}, {"o": len(wanted)}, **options)
     assert played.payloads["o"] == wanted
     assert all(busy == valid for busy, valid in played.watched)
     first = played.cycles["o"][0]
     assert stall or played.cycles["o"] == list(range(first, first + len(wanted)))
 
 
-@simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
+@simulated(lambda: Chunker(SIZE), each=product(range(11, 41), (0, 5), GRIDS))
 async def test_long_runs_do_not_end(ctx, dut, case):
     bit, few, storage = case
-    count = (1 << bit) + few * GRIDS[storage] + 1
-    drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
+    drive(ctx, dut.i, valid=1, payload={"storage": storage, "bytes": (1 << bit) + few * GRIDS[storage] + 1})
     drive(ctx, dut.o, ready=1)
     await ctx.tick()
     for _ in range(8):
         *_, ready, valid, count = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload.bytes)
         assert valid and not ready and count == GRIDS[storage]
-    drive(ctx, dut.i, valid=0)
-    await ctx.tick()

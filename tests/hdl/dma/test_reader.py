@@ -38,18 +38,17 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
         chunk = chunks[given] if given < len(chunks) else None
         numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
         plain = {name: chunk[name] for name in ("storage", "partition", "address", "bytes")} if chunk else {}
-        drive(ctx, dut.i, valid=int(chunk is not None), payload=plain)
-        ctx.set(dut.formats.as_value(), chunk["formats"] if chunk else 0)
-        ctx.set(dut.line.ready, int(rng.random() >= stall))
-        ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
-        ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
+        drive(ctx, dut.i, valid=chunk is not None, payload=plain)
+        drive(ctx, dut, formats=chunk["formats"] if chunk else 0)
+        line_ready, ar_ready, ready = (rng.random() >= stall for _ in range(3))
+        ready = ready and cycle % 300 > 100
+        drive(ctx, dut, **{"line.ready": line_ready, "axi.ar.ready": ar_ready, "o.ready": ready})
         arrival = owed.popleft() if owed and rng.random() >= stall else None
         noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
         answer = noise if arrival is None else {"data": contents[arrival], "resp": answers[arrival]}
-        drive(ctx, dut.axi.r, valid=int(arrival is not None), payload=answer)
+        drive(ctx, dut.axi.r, valid=arrival is not None, payload=answer)
         line = lines.popleft()
         ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
-        await ctx.delay(1e-9)
         assert ctx.get(dut.axi.r.ready)
         burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
         in_flight = requested - len(found)
@@ -64,8 +63,7 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
         lines.append(None)
         request = pending[0] if pending else (chunk, numbers[:1])
         if burst:
-            payload = ctx.get(dut.axi.ar.payload)
-            assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
+            expect(ctx, dut.axi.ar.payload, addr=chunk["address"] // SIZE * SIZE, len=len(numbers) - 1)
             owed.extend(numbers)
         if asks and accepted and latency:
             pending.append((chunk, numbers[:1]))
@@ -81,8 +79,8 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
         deepest = max(deepest, requested - len(found))
         if ctx.get(dut.o.valid & dut.o.ready):
             piece = ctx.get(dut.o.payload)
-            formats = ctx.get(dut.o.payload.formats.as_value())
-            found.append((piece.bytes.data, piece.bytes.offset, piece.bytes.count, formats, piece.bad))
+            part, formats = piece.bytes, piece.formats.as_bits()
+            found.append((part.data, part.offset, part.count, formats, piece.bad))
         await ctx.tick()
         cycle += 1
         assert cycle < 100 * len(beats)

@@ -148,11 +148,9 @@ def random_copy(py_rng, near: float, indexed: float) -> Copy:
         return bits ^ (field_of(field, bits) ^ value) << field.offset
 
     on_chip = Storage.SBUF, Storage.PSUM
-    src, dst = (py_rng.choice(on_chip if py_rng.random() < near else tuple(Storage)) for _ in range(2))
-    on = int(py_rng.random() < indexed)
-    return Copy(
-        part(SIDE, "storage", src), part(SIDE, "storage", dst), py_rng.getrandbits(FORMATS.size), part(ROWS, "on", on)
-    )
+    places = [py_rng.choice(on_chip if py_rng.random() < near else tuple(Storage)) for _ in range(2)]
+    sides = (part(SIDE, "storage", place) for place in places)
+    return Copy(*sides, py_rng.getrandbits(FORMATS.size), part(ROWS, "on", int(py_rng.random() < indexed)))
 
 
 @simulated(DmaSequencer)

@@ -15,12 +15,11 @@ SIZE, CHUNKS = 8, 200
 @pytest.mark.parametrize(("stall", "held"), [(0, ()), (0.1, ("aw",)), (0.6, ()), (0.1, ("aw", "w"))])
 def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_last_beat(base, stall, held, rng):
     dut, chunks = HbmWriter(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
-    content = rng.bytes(sum(chunk["bytes"] for chunk in chunks))
-    memory = bytearray(rng.bytes(SPAN))
-    expected, lines, start_of_chunk, bursts = bytearray(memory), [], 0, []
-    for chunk in chunks:
-        own, address = content[start_of_chunk : start_of_chunk + chunk["bytes"]], chunk["address"]
-        start_of_chunk += chunk["bytes"]
+    contents = [rng.bytes(chunk["bytes"]) for chunk in chunks]
+    content, memory = b"".join(contents), bytearray(rng.bytes(SPAN))
+    expected, lines, bursts = bytearray(memory), [], []
+    for chunk, own in zip(chunks, contents, strict=True):
+        address = chunk["address"]
         if chunk["storage"] == Storage.HBM:
             expected[address - base : address - base + len(own)] = own
         else:
@@ -39,9 +38,9 @@ def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_
             level = min(level + (2 * SIZE if rng.random() >= stall else int(rng.integers(3))), 2 * SIZE)
             level = min(level, len(content) - used)
             drive(ctx, dut.ring, level=level, data=int(rng.integers(1 << 63)))
-            drive(ctx, dut.i, valid=int(bool(chunk)), payload=chunk)
-            drive(ctx, dut, stop=int(stop), room=int(rng.random() >= stall))
-            ctx.set(dut.line.ready, int(rng.random() >= stall))
+            drive(ctx, dut.i, valid=bool(chunk), payload=chunk)
+            room, line_ready = (rng.random() >= stall for _ in range(2))
+            drive(ctx, dut, stop=stop, room=room, **{"line.ready": line_ready})
             await ctx.delay(1e-9)
             takes, free = ctx.get(dut.ring.take), ctx.get(dut.free)
             assert takes == (bool(chunk) and level >= count and free and not stop)
@@ -72,8 +71,8 @@ def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_
             cycle, quiet = cycle + 1, number > 50
             assert cycle < 100 * len(beats)
 
-    serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, base=base, stall=stall, seed=2584)
-    serve = partial(serve, hold=300, held=held)
+    options = {"base": base, "stall": stall, "seed": 2584, "hold": 300, "held": held}
+    serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, **options)
     simulate(dut, bench, background=[serve], warm_up=WARM_UP)
     assert given == lines and memory == expected
     in_hbm = [chunk for chunk in chunks if chunk["storage"] == Storage.HBM]
