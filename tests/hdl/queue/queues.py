@@ -8,20 +8,16 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, UpdateOp, fields, registry
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
-__all__ = ["OWN", "Item", "QueueModel", "beats", "whole"]
+__all__ = ["OWN", "Item", "QueueModel", "beats"]
 
 OWN = -1
 """Source of a NOP's update; the source of any other update is the index of its lane."""
 
 
-def beats(bits: int, error: int, size: int) -> list[dict]:
+def beats(bits: int, error: int, size: int = RECORD_BYTES) -> list[dict]:
     last = RECORD_BYTES // size - 1
     parts = ((bits >> 8 * size * place) % (1 << 8 * size) for place in range(last + 1))
     return [{"data": part, "place": n, "last": n == last, "error": error and n == last} for n, part in enumerate(parts)]
-
-
-def whole(bits: int, error: int) -> dict:
-    return beats(bits, error, RECORD_BYTES)[0]
 
 
 @dataclass
@@ -37,7 +33,7 @@ class Item:
 
     @property
     def bits(self) -> int:
-        values = {name: 0 for name, _ in isa.HEADER_FIELDS} | {"engine": self.engine}
+        values = dict.fromkeys(dict(isa.HEADER_FIELDS), 0) | {"engine": self.engine}
         for n, (semaphore, value) in enumerate(self.waits):
             values |= {f"wait{n}": 1, f"wait{n}_semaphore": semaphore, f"wait{n}_value": value}
         for n, (op, semaphore, value) in enumerate(self.updates):

@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import HEADER_BITS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
-from tests.hdl.queue.queues import OWN, Item, QueueModel, whole
+from tests.hdl.queue.queues import OWN, Item, QueueModel, beats
 from tests.hdl.simulation import assign, drive, expect, flash, pulse, random_bits, simulate, simulated, slow_if
 
 SEED = 1977
@@ -37,14 +37,15 @@ def random_item(rng, engine, address, serial):
     return Item(int(engine), random_bits(rng, RECORD_BITS - HEADER_BITS), waits, updates, address)
 
 
+def addresses_of(place, count):
+    return [(place + n * RECORD_BYTES) % (1 << 40) for n in range(count)]
+
+
 def random_blocks(rng, engine, count):
     blocks, memory = [], {}
     for _ in range(count):
-        place = int(rng.integers(1 << 40))
-        length = int(rng.choice((0, 1, 2, 3, 7, 12)))
-        blocks.append((place, length))
-        for n in range(length):
-            address = (place + n * RECORD_BYTES) % (1 << 40)
+        blocks.append((int(rng.integers(1 << 40)), int(rng.choice((0, 1, 2, 3, 7, 12)))))
+        for address in addresses_of(*blocks[-1]):
             memory[address] = random_item(rng, engine, address, len(memory))
     return blocks, memory
 
@@ -77,9 +78,8 @@ class Driver:
         ctx.set(dut.request.ready, self.may("ask"))
         received = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
         ctx.set(dut.record.valid, received is not None)
-        record = received.bits if received else random_bits(self.rng, RECORD_BITS)
-        error = received.error if received else self.may("half")
-        drive(ctx, dut.record, payload=whole(record, error))
+        record = (received.bits, received.error) if received else (random_bits(self.rng, RECORD_BITS), self.may("half"))
+        drive(ctx, dut.record, payload=beats(*record)[0])
         ctx.set(dut.issue.ready, self.may("issue"))
         working = [n for n, lane in enumerate(self.model.lanes) if len(lane.records) > lane.finished]
         working = [n for n in working if self.oldest_working(n).address not in self.stuck]
@@ -88,10 +88,8 @@ class Driver:
         ctx.set(dut.update.ready, self.may("update"))
         if self.may("change"):
             self.model.values[int(self.rng.choice(SEMAPHORES))] = int(self.rng.choice(LEVELS))
-        waits = ctx.get(dut.wait)
-        on = [(wait.semaphore, wait.value) for wait in waits if wait.on]
-        if self.model.here:
-            assert tuple(on) == self.model.here[0].waits
+        on = tuple((wait.semaphore, wait.value) for wait in ctx.get(dut.wait) if wait.on)
+        assert not self.model.here or on == self.model.here[0].waits
         ctx.set(dut.wait_satisfied, all(self.model.values[s] >= v for s, v in on))
         return received, finished
 
@@ -115,14 +113,14 @@ class Driver:
             assert ctx.get(dut.retired_address[n]) == self.oldest_working(n).address
         error = dict(zip(("cause", "address", "detail"), model.error or (0, 0, 0), strict=True))
         expect(ctx, dut.error, valid=model.error is not None, **error)
-        offers, own = [lane.offers for lane in model.lanes], model.offer()
-        assert ctx.get(dut.update.valid) == (own is not None or any(offers))
-        chosen = None
-        if own or any(offers):
+        own, chosen = model.offer(), None
+        offered = own or model.lanes[model.next_lane].offers
+        assert ctx.get(dut.update.valid) == (offered is not None)
+        if offered:
             payload = ctx.get(dut.update.payload)
             update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
             chosen = OWN if own else model.next_lane
-            assert update == (own or offers[chosen])
+            assert update == offered
             assert self.offered in (None, update), "an update changed while it was on offer"
             self.offered = update
         for name in QUEUE_COUNTERS:
@@ -160,7 +158,7 @@ class Driver:
 
 PACES = {
     "fast": {},
-    "random": {name: 0.5 for name in ("ring", "ask", "fetch", "issue", "finish", "update", "change", "half")},
+    "random": dict.fromkeys(("ring", "ask", "fetch", "issue", "finish", "update", "change", "half"), 0.5),
     "slow engine": {"issue": 0.7, "finish": 0.05, "half": 0.5},
     "slow memory": {"ask": 0.2, "fetch": 0.2, "update": 0.3, "half": 0.5},
 }
@@ -184,7 +182,7 @@ async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pa
     for _ in range(2):
         await driver.cycle()
     assert not model.busy
-    addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
+    addresses = [address for block in blocks for address in addresses_of(*block)]
     assert driver.issued == addresses and len(addresses) > 50
     for lane in (None, *range(lanes)):
         items = [memory[address] for address in addresses if memory[address].lane(lanes) == lane]
@@ -218,8 +216,7 @@ async def test_a_halt_and_a_reset_during_work(ctx, dut, reset, kind, rng):
 async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rng):
     for bit in range(16):  # a bit of the count; 2,048 records of the longest block are fetched
         place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
-        addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
-        memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
+        memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses_of(place, cycles)}
         driver = Driver(rng, ctx, dut, "tensor", [(place, (1 << bit) + 2)], memory, PACES["fast"])
         for _ in range(cycles):
             await driver.cycle()
@@ -235,9 +232,9 @@ def test_latency_of_a_wait():
 
     async def bench(ctx):
         await ctx.tick().repeat(SEMAPHORE_COUNT)
-        drive(ctx, queue, **{"request.ready": 1})
+        ctx.set(queue.request.ready, 1)
         await flash(ctx, queue.blocks, {"address": 0, "count": 1})
-        await flash(ctx, queue.record, whole(Item(int(Engine.DMA), 0, waits=((3, 1),)).bits, 0))
+        await flash(ctx, queue.record, beats(Item(int(Engine.DMA), 0, waits=((3, 1),)).bits, 0)[0])
         await ctx.tick().repeat(5)
         assert ctx.get(queue.waiting)
         drive(ctx, semaphores.access, update={"op": UpdateOp.ADD, "semaphore": 3, "value": 1}, valid=1)

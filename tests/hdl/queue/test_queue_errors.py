@@ -1,8 +1,8 @@
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import Queue
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, Rule, UpdateOp
-from tests.hdl.queue.test_queue import QUEUES, Driver, mark, random_item
+from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
+from tests.hdl.queue.test_queue import QUEUES, Driver, addresses_of, mark, random_item
 from tests.hdl.simulation import drive, pulse, simulated
 
 SEED = 1984
@@ -13,7 +13,7 @@ PACE = {"ask": 0.8, "fetch": 0.8, "issue": 0.8, "update": 0.7, "finish": 0.3, "c
 async def fail(ctx, dut, rng, kind):
     """Let one record of a block fail; the driver compares every port with the model, also after the error."""
     first = int(rng.integers(1 << 40))
-    items = [random_item(rng, Engine.TENSOR, (first + n * RECORD_BYTES) % (1 << 40), n) for n in range(RECORDS)]
+    items = [random_item(rng, Engine.TENSOR, at, n) for n, at in enumerate(addresses_of(first, RECORDS))]
     bad = int(rng.integers(3, RECORDS))
     item, semaphore = items[bad], int(rng.integers(256))
     for one in items:  # the semaphores of a record that cannot be issued are not checked
