@@ -2,7 +2,7 @@ import pytest
 
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.spec.isa import Cause, Rule
-from tests.hdl.simulation import simulated
+from tests.hdl.simulation import expect, simulated
 
 REPORTS = (
     ({"detail": 5}, {"queue": 0, "cause": Cause.BOOT, "address": 0}),
@@ -20,7 +20,7 @@ async def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog(ctx, dut, 
     reports = [{"valid": 1} | report for report, _ in REPORTS]
     wanted = reports[first] | REPORTS[first][1]
     await ctx.tick().repeat(3)
-    assert not ctx.get(dut.halt) and ctx.get(dut.error.as_value()) == 0
+    expect(ctx, dut, halt=0, error=0)
     for port, report in zip(ports[first:], reports[first:], strict=True):
         ctx.set(port, report)
     for cycle in range(6):

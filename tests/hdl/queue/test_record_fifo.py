@@ -6,7 +6,7 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl.queue.record_fifo import RecordFifo
 from neuroncore_rtl.spec.isa import RECORD_BITS
 from tests.hdl.queue.queues import beats
-from tests.hdl.simulation import drive, random_bits, simulated
+from tests.hdl.simulation import drive, expect, random_bits, simulated
 
 RECORDS = 60
 
@@ -23,17 +23,15 @@ async def test_the_stored_part_of_a_record_is_valid_a_cycle_after_its_last_beat(
         if not arriving and remaining and len(stored) < depth and rng.random() < 0.8:
             record, error = random_bits(rng, RECORD_BITS), int(rng.random() < 0.3)
             arriving.extend(beats(record, error, size))
-            whole, remaining = (record % (1 << kept), error), remaining - 1
+            whole, remaining = {"bits": record % (1 << kept), "error": error}, remaining - 1
         arrives = bool(arriving) and rng.random() < 0.7
         noise = {"data": random_bits(rng, 8 * size), "last": 1, "error": 1}
         beat = arriving.popleft() if arrives else noise
-        ready = int(rng.random() < (0.5 if len(stored) == depth else 0.03))
-        drive(ctx, dut.beat, valid=int(arrives), payload=beat)
-        ctx.set(dut.o.ready, ready)
+        ready = rng.random() < (0.5 if len(stored) == depth else 0.03)
+        drive(ctx, dut, **{"beat.valid": arrives, "beat.payload": beat, "o.ready": ready})
         assert ctx.get(dut.o.valid) == bool(stored)
         if stored:
-            out = ctx.get(dut.o.payload)
-            assert (out.bits, out.error) == stored[0]
+            expect(ctx, dut.o.payload, **stored[0])
         full += len(stored) == depth
         if stored and ready:
             stored.popleft()

@@ -1,4 +1,5 @@
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -7,7 +8,7 @@ from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import on_bus
-from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, expect, simulated
 
 SEED = 1961
 CONFIG = PRESETS["tiny"]
@@ -51,29 +52,24 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut,
     words = {at.REGISTERS + offset for low, high in ranges for offset in range(low, high, 4)}
     words |= {word for word in edges if not at.SEMAPHORES <= word < at.SEMAPHORES + 0xC00}
     words |= {word + (1 << 16) for word in sorted(readable)[::40]} | {at.REGISTERS - 4, at.EXIT ^ 1 << 31}
-    ctx.set(dut.semaphore.ready, 1)
-    for blocks in dut.blocks:
-        ctx.set(blocks.ready, 1)
-    for word in sorted(words):
-        assert (await manager.access(word) != "error") == (word in readable), hex(word)
+    for port in (dut.semaphore, *dut.blocks):
+        ctx.set(port.ready, 1)
+    for word, (data, legal) in product(sorted(words), ((None, readable), (0, writable))):
+        assert (await manager.access(word, data) != "error") == (word in legal), hex(word)
         assert manager.cycles == 1
-        assert (await manager.access(word, 0) != "error") == (word in writable), hex(word)
-        assert manager.cycles == 1
-        for mask in (0b0001, 0b1100, 0b0111, 0b1011, 0b1101, 0b1110):
-            if word in list(RESET)[::3]:
-                assert await manager.access(word, mask=mask) == "error"
-                assert await manager.access(word, 0, mask=mask) == "error"
+    for word, mask in product(list(RESET)[::3], (0b0001, 0b1100, 0b0111, 0b1011, 0b1101, 0b1110)):
+        assert await manager.access(word, mask=mask) == "error"
+        assert await manager.access(word, 0, mask=mask) == "error"
 
 
 @pytest.mark.parametrize("warm_up", [0, WARM_UP])
 @on_bus(lambda: Registers(CONFIG))
 async def test_registers_that_store_what_is_written(ctx, dut, manager, warm_up, rng):
-    assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
-    assert not ctx.get(dut.bus.response)
+    expect(ctx, dut, exit_valid=0, external_interrupt=0, **{"console.valid": 0, "bus.response": 0})
     outputs = {
-        at.WATCH_SEMAPHORE: dut.watch_semaphore,
-        at.WATCH_VALUE: dut.watch_value,
-        at.WATCHDOG_LIMIT: dut.watchdog_limit,
+        at.WATCH_SEMAPHORE: "watch_semaphore",
+        at.WATCH_VALUE: "watch_value",
+        at.WATCHDOG_LIMIT: "watchdog_limit",
     }
     kept = dict(RESET)
     for address, value in RESET.items():
@@ -85,15 +81,15 @@ async def test_registers_that_store_what_is_written(ctx, dut, manager, warm_up, 
         kept[address] = value if fits else kept[address]
         for other in WIDTHS:
             assert await manager.access(other) == kept[other]
-            assert other not in outputs or ctx.get(outputs[other]) == kept[other]
-    assert await manager.access(at.ERROR_CAUSE, 0) == "error"
+        expect(ctx, dut, **{name: kept[other] for other, name in outputs.items()})
 
 
 @on_bus(lambda: Registers(CONFIG))
 async def test_a_bit_outside_a_register_is_refused(ctx, dut, manager):
-    for address, width in (WIDTHS | {at.CONSOLE: 8, at.INTERRUPT_PENDING: 3}).items():
-        for bit in range(32):
-            assert await manager.access(address, 1 << bit) == (None if bit < width else "error"), (hex(address), bit)
+    widths = WIDTHS | {at.CONSOLE: 8, at.INTERRUPT_PENDING: 3}
+    for address, bit in product(widths, range(32)):
+        wanted = None if bit < widths[address] else "error"
+        assert await manager.access(address, 1 << bit) == wanted, (hex(address), bit)
 
 
 @on_bus(lambda: Registers(CONFIG))
@@ -103,8 +99,8 @@ async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, mana
         await manager.access(register, 0)
     rung = 0
     for _ in range(150):
-        q, high = int(rng.integers(QUEUES)), int(rng.integers(2))
-        register = queue_register(q, (at.QUEUE_LOW, at.QUEUE_HIGH)[high])
+        high = int(rng.integers(2))
+        register = queue_register(int(rng.integers(QUEUES)), (at.QUEUE_LOW, at.QUEUE_HIGH)[high])
         value = int(rng.integers(1 << 32)) & int(rng.choice((-1, -128, 0xFF)))
         wrong = value >> 8 if high else value % 128
         assert await manager.access(register, value) == ("error" if wrong else None)
@@ -215,29 +211,27 @@ async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut,
 @on_bus(lambda: Registers(CONFIG))
 async def test_exit_and_console(ctx, dut, manager):
     await ctx.tick()
-    assert not ctx.get(dut.exit_valid)
     for byte in b"Hi\xff":
         assert await manager.access(at.CONSOLE, byte) is None
-        assert ctx.get(dut.console.valid) and ctx.get(dut.console.payload) == byte
+        expect(ctx, dut.console, valid=1, payload=byte)
         await ctx.tick()
         assert not ctx.get(dut.console.valid)
     assert await manager.access(at.CONSOLE, 0x100) == "error"
-    assert not ctx.get(dut.console.valid)
+    assert not ctx.get(dut.console.valid | dut.exit_valid)
     for code in (0x8000_0007, 0):
         assert await manager.access(at.EXIT, code) is None
-        assert ctx.get(dut.exit_valid) and ctx.get(dut.exit_code) == 0x8000_0007
+        expect(ctx, dut, exit_valid=1, exit_code=0x8000_0007)
 
 
 @simulated(lambda: Registers(CONFIG))
 async def test_a_read_per_cycle(ctx, dut):
     for q in range(QUEUES):
         ctx.set(dut.rung[q], 100 + q)
-    drive(ctx, dut.bus, valid=1, mask=0xF)
     for q in range(QUEUES):
-        ctx.set(dut.bus.address, queue_register(q, at.QUEUE_COUNT))
+        drive(ctx, dut.bus, valid=1, mask=0xF, address=queue_register(q, at.QUEUE_COUNT))
         assert ctx.get(dut.bus.ready)
         await ctx.tick()
-        assert ctx.get(dut.bus.response) and ctx.get(dut.bus.result) == 100 + q
+        expect(ctx, dut.bus, response=1, result=100 + q)
 
 
 @pytest.mark.parametrize(("number", "count"), [(0, 4), (17, 32), (127, 128)])
@@ -246,13 +240,10 @@ async def test_a_core_of_an_instance_has_its_number_the_core_count_and_a_further
     ctx, dut, manager, number, count
 ):
     ctx.set(dut.core_number, number)
-    assert await manager.access(at.CORE_NUMBER) == number
-    assert await manager.access(at.CORE_COUNT) == count
-    for address in (at.CORE_NUMBER, at.CORE_COUNT):
-        assert await manager.access(address, 0) == "error"
     assert len(dut.blocks) == QUEUES + 1
     ctx.set(dut.retired_count[QUEUES], 44)
-    assert await manager.access(queue_register(QUEUES, at.QUEUE_RETIRED)) == 44
-    assert await manager.access(queue_register(QUEUES + 1, at.QUEUE_RETIRED)) == "error"
-    assert await manager.access(counter(QUEUES, 0)) == 0
-    assert await manager.access(counter(QUEUES + 1, 0)) == "error"
+    wanted = {at.CORE_NUMBER: number, at.CORE_COUNT: count}
+    for queue, answers in ((QUEUES, (44, 0)), (QUEUES + 1, ("error", "error"))):
+        wanted |= dict(zip((queue_register(queue, at.QUEUE_RETIRED), counter(queue, 0)), answers, strict=True))
+    assert {address: await manager.access(address) for address in wanted} == wanted
+    assert [await manager.access(address, 0) for address in (at.CORE_NUMBER, at.CORE_COUNT)] == ["error"] * 2

@@ -1,10 +1,12 @@
+from itertools import product
+
 import pytest
 
 from neuroncore_rtl.golden.core import semaphores as golden
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp, record
-from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated, slow
+from tests.hdl.simulation import WARM_UP, drive, expect, next_turn, pulse, simulated, slow
 
 SEED = 1965
 QUEUES = 3
@@ -15,17 +17,15 @@ USED = (0, 1, 77, 93, 255)
 FEW = 16
 
 
-def random_operation(rng, values, **first):
-    return first | {"semaphore": int(rng.choice(USED)), "value": int(rng.choice(values))}
-
-
 def random_update(rng):
+    value = int(rng.choice((0, 1, 2, 300, record.SEMAPHORE_MAX - 2, record.SEMAPHORE_MAX)))
     op = UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4))))
-    return random_operation(rng, (0, 1, 2, 300, record.SEMAPHORE_MAX - 2, record.SEMAPHORE_MAX), op=op)
+    return {"op": op, "semaphore": int(rng.choice(USED)), "value": value}
 
 
 def random_wait(rng):
-    return random_operation(rng, (0, 1, 2, 300, record.SEMAPHORE_MAX), on=int(rng.random() < 0.8))
+    value = int(rng.choice((0, 1, 2, 300, record.SEMAPHORE_MAX)))
+    return {"on": int(rng.random() < 0.8), "semaphore": int(rng.choice(USED)), "value": value}
 
 
 def shortage(values, waits):
@@ -46,12 +46,11 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
-    drive(ctx, dut, watch_value=0)
-    ctx.set(dut.access.valid, 1)
+    drive(ctx, dut, watch_value=0, **{"access.valid": 1})
     await ctx.tick().repeat(dut.count - 1)
     assert not ctx.get(dut.ready)
     await ctx.tick()
-    assert ctx.get(dut.ready) and not ctx.get(dut.watch_reached)
+    expect(ctx, dut, ready=1, watch_reached=0)
     pending = [None] * (QUEUES + 1)
     ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
     ports.append((dut.access.valid, dut.access.update, dut.access.ready))
@@ -88,7 +87,7 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
             has, changes_it = values[update["semaphore"]], update["op"] != UpdateOp.NONE
             refused = changes_it and not values.update(**update)
             if number == QUEUES:
-                assert (ctx.get(dut.access.has), ctx.get(dut.access.refused)) == (has, refused)
+                expect(ctx, dut.access, has=has, refused=refused)
             else:
                 wanted = refused << number
             assert ctx.get(dut.updated) == changes_it
@@ -105,16 +104,15 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
 @pytest.mark.parametrize("count", [FEW, SEMAPHORE_COUNT])
 @simulated(lambda count: Semaphores(QUEUES, count))
 async def test_the_sweep_after_a_reset_clears_every_value_before_any_access(ctx, dut, reset, count):
-    for cycles in range(2):
+    for _ in range(2):
         for cycle in range(count):
             ctx.set(dut.access.valid, 1)
-            assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
+            expect(ctx, dut, cycle, ready=0, satisfied=0, **{"access.ready": 0})
             await ctx.tick()
-        assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
-        for op in (UpdateOp.NONE, UpdateOp.SET):
-            for semaphore in range(count):
-                ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
-                assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
-                await ctx.tick()
+        expect(ctx, dut, ready=1, satisfied=(1 << QUEUES) - 1)
+        for op, semaphore in product((UpdateOp.NONE, UpdateOp.SET), range(count)):
+            ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
+            expect(ctx, dut.access, semaphore, ready=1, has=0)
+            await ctx.tick()
         ctx.set(dut.access.valid, 0)
         await pulse(ctx, reset)

@@ -12,7 +12,7 @@ def set_up(ctx, dut, **ports):
     drive(ctx, dut, **ports)
     for queue in range(QUEUES):
         ctx.set(dut.addresses[queue], 128 * (queue + 1))
-        ctx.set(dut.shortages[queue], dut.shortages[queue].shape().from_bits(SHORTAGE + queue))
+        ctx.set(dut.shortages[queue].as_value(), SHORTAGE + queue)
 
 
 def lacks(queue):

@@ -5,7 +5,7 @@ from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import on_bus
-from tests.hdl.simulation import random_bits
+from tests.hdl.simulation import drive, random_bits
 
 SEED = 1989
 
@@ -37,26 +37,23 @@ class Memories:
         ctx.set(read.data, noise if line is None else line)
         self.arriving.append(None)
         if ctx.get(read.valid & read.ready):
-            storage, partition, address = self.place(read)
             n = ctx.get(read.word)
-            word = self.words.get((storage, partition, address + 4 * n), 0)
+            word = self.words.get(self.place(read, n), 0)
             self.arriving[-1] = noise & ~(0xFFFF_FFFF << 32 * n) | word << 32 * n
         if ctx.get(write.valid & write.ready):
-            storage, partition, address = self.place(write)
-            mask, data = ctx.get(write.mask), ctx.get(write.data)
-            (n,) = (n for n in range(self.size // 4) if mask == 0xF << 4 * n)
+            (n,) = (n for n in range(self.size // 4) if ctx.get(write.mask) == 0xF << 4 * n)
             assert self.late is None, "a write is issued twice"
-            self.late = (storage, partition, address + 4 * n), data >> 32 * n & 0xFFFF_FFFF
+            self.late = self.place(write, n), ctx.get(write.data) >> 32 * n & 0xFFFF_FFFF
         if self.late and self.rng.random() < 0.5:
             place, word = self.late
             self.words[place], self.late = word, None
         self.delayed += self.late is not None
         ctx.set(self.dut.written, self.late is None)
 
-    def place(self, port):
+    def place(self, port, word):
         address = self.ctx.get(port.address)
         assert address % self.size == 0
-        return self.ctx.get(port.storage).value, self.ctx.get(port.partition), address
+        return self.ctx.get(port.storage).value, self.ctx.get(port.partition), address + 4 * word
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
@@ -77,8 +74,7 @@ async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, m
         mask = int(rng.choice((0b1111, 0b0011, 0b1000), p=(0.9, 0.05, 0.05)))
         exists = partition < partitions and byte < size and mask == 0xF
         data = int(rng.integers(1 << 32)) if rng.random() < 0.5 else None
-        address = window + (partition << pitch) + byte
-        answer = await manager.access(address, data, mask, each=memories.step)
+        answer = await manager.access(window + (partition << pitch) + byte, data, mask, each=memories.step)
         if not exists:
             assert answer == "error" and manager.cycles == 1 + config.port_latency
             refused += 1
@@ -98,8 +94,7 @@ async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, m
 @on_bus(lambda shape: Window(CONFIGS[shape]))
 async def test_latency_of_writes_and_reads_without_stalls(ctx, dut, manager, shape):
     late = CONFIGS[shape].port_latency
-    for port in (dut.read, dut.write):
-        ctx.set(port.ready, 1)
+    drive(ctx, dut, **{"read.ready": 1, "write.ready": 1})
     for _ in range(3):
         await manager.access(SBUF_WINDOW, 1)
         assert manager.cycles == 1 + 2 * late
