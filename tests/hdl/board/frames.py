@@ -1,9 +1,10 @@
 """Frames of the host link made in Python, independent of the host's software."""
 
+import struct
 import zlib
 
 from neuroncore_rtl.spec.host_link import SYNC, Answer, LinkCommand
-from tests.hdl.simulation import flash, pulse
+from tests.hdl.simulation import flash
 
 __all__ = ["Line", "frame", "parsed", "write"]
 
@@ -12,8 +13,7 @@ QUIET = 20
 
 
 def frame(code: int, address: int = 0, length: int = 0, payload: bytes = b"", tag: int = 0) -> bytes:
-    numbers = length.to_bytes(2, "little") + address.to_bytes(4, "little")
-    body = bytes((SYNC, code, tag)) + numbers + payload
+    body = struct.pack("<BBBHI", SYNC, code, tag, length, address) + payload
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
@@ -40,17 +40,13 @@ class Line:
             await flash(self.ctx, self.link.i, byte)
             await self.ctx.tick().repeat(gap - 1)
 
-    async def send_break(self) -> None:
-        await pulse(self.ctx, self.link.broken)
-
     async def receive(self, patience: int = 5000) -> bytes:
-        found, quiet, o = bytearray(), 0, self.link.o
+        found, quiet, o = b"", 0, self.link.o
         while quiet < (QUIET if found else patience):
             *_, valid, byte = await self.ctx.tick().sample(o.valid, o.payload)
             quiet = 0 if valid else quiet + 1
-            if valid:
-                found.append(byte)
-        return bytes(found)
+            found += bytes([byte] * valid)
+        return found
 
     async def ask(self, data: bytes) -> tuple[Answer, int, bytes]:
         await self.send(data)

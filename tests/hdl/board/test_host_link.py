@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.board.host_link import HostLink
 from neuroncore_rtl.spec.host_link import Answer, LinkCommand
 from tests.hdl.board.frames import Line, frame, parsed, write
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, pulse, simulate
 
 SIZE = 8
 
@@ -26,23 +26,22 @@ class Board:
 
     def __init__(self, bench, *, stall: float = 0.0, silent: bool = False):
         self.memory = bytearray(random.Random(1).randbytes(2048))
-        self.registers = dict(REGISTERS)
-        self.bursts = []
+        self.registers, self.bursts = dict(REGISTERS), []
         dut = self.dut = HostLink(SIZE, 1, PATIENCE, memory_patience=1000)
-
-        async def main(ctx):
-            return await bench(Line(ctx, dut), self)
-
         served = {"axi": dut.axi, "memory": self.memory, "stall": stall}
         reads = partial(serve_reads, errors={BROKEN_ADDRESS + SIZE}, **served)
         writes = partial(serve_writes, bursts=self.bursts, errors={BROKEN_ADDRESS}, **served)
-        simulate(dut, main, background=[self._answer, *([] if silent else (reads, writes))])
+        simulate(
+            dut,
+            lambda ctx: bench(Line(ctx, dut), self),
+            background=[self._answer, *([] if silent else (reads, writes))],
+        )
 
     async def _answer(self, ctx):
         bus = self.dut.bus
         ctx.set(bus.ready, 1)
         while True:
-            *_, valid, address, writes, data = await ctx.tick().sample(*(bus.valid, bus.address, bus.write, bus.data))
+            *_, valid, address, writes, data = await ctx.tick().sample(bus.valid, bus.address, bus.write, bus.data)
             if valid and writes and address in self.registers:
                 self.registers[address] = data
             drive(ctx, bus, result=self.registers.get(address, 0), error=address not in self.registers, response=valid)
@@ -126,8 +125,8 @@ async def test_a_frame_with_a_flipped_bit_is_answered_once_and_not_executed(line
     request = write(0, b"\xff" * 8, 3)
     before = bytes(board.memory)
     for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
-        await line.send((int.from_bytes(request, "little") ^ 1 << bit).to_bytes(len(request), "little"))
-        answer, _, payload = parsed(await line.receive())
+        flipped = int.from_bytes(request, "little") ^ 1 << bit
+        answer, _, payload = await line.ask(flipped.to_bytes(len(request), "little"))
         assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
         await check_alive(line)
     assert board.memory == before and not board.bursts
@@ -137,11 +136,10 @@ async def test_a_frame_with_a_flipped_bit_is_answered_once_and_not_executed(line
 async def test_a_truncated_frame_or_surplus_bytes_are_not_executed(line, board):
     request = write(0, b"\xff" * 8)
     before = bytes(board.memory)
-    for length in (1, 2, 8, 9, 10, 17, 20):
-        assert (await line.ask(request[:length]))[0] == Answer.TRUNCATED
-        await check_alive(line)
-    for start in (1, 5, 20):
-        assert (await line.ask(request[start:]))[0] == Answer.CORRUPTED
+    pieces = dict.fromkeys((request[:length] for length in (1, 2, 8, 9, 10, 17, 20)), Answer.TRUNCATED)
+    pieces |= dict.fromkeys((request[start:] for start in (1, 5, 20)), Answer.CORRUPTED)
+    for piece, answer in pieces.items():
+        assert (await line.ask(piece))[0] == answer
         await check_alive(line)
     assert board.memory == before and not board.bursts
 
@@ -150,10 +148,8 @@ async def test_a_truncated_frame_or_surplus_bytes_are_not_executed(line, board):
 async def test_gaps_within_a_frame_are_shorter_than_its_end(line, board):
     request = write(0, bytes(8))
     await line.send(request[:-1], gap=PATIENCE)
-    await line.send(request[-1:])
-    assert parsed(await line.receive())[0] == Answer.DONE
-    await line.send(request[:-1])
-    assert parsed(await line.receive())[0] == Answer.TRUNCATED
+    assert (await line.ask(request[-1:]))[0] == Answer.DONE
+    assert (await line.ask(request[:-1]))[0] == Answer.TRUNCATED
 
 
 @pytest.mark.parametrize(
@@ -165,7 +161,7 @@ async def test_gaps_within_a_frame_are_shorter_than_its_end(line, board):
 async def test_noise_and_a_break_within_a_frame_are_answered_once(line, board, sent, breaks):
     await line.send(sent)
     if breaks:
-        await line.send_break()
+        await pulse(line.ctx, line.link.broken)
     found = await line.receive()
     assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
     await check_alive(line)

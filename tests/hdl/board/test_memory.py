@@ -1,6 +1,7 @@
 import random
 from collections import deque
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -20,11 +21,9 @@ async def serve_beats(ctx, dut, memory: bytearray) -> None:
     rng, answers, offered = random.Random(9), deque(), False
     while True:
         takes = rng.random() < 0.5
+        offered = offered or bool(answers) and rng.random() < 0.5
+        drive(ctx, dut.answers, valid=offered, payload=answers[0] if offered else 0)
         ctx.set(dut.beats.ready, takes)
-        if not offered and answers and rng.random() < 0.5:
-            offered = True
-            ctx.set(dut.answers.payload, answers[0])
-        ctx.set(dut.answers.valid, offered)
         *_, valid, beat, taken = await ctx.tick().sample(dut.beats.valid, dut.beats.payload, dut.answers.ready)
         if offered and taken:
             answers.popleft()
@@ -93,13 +92,10 @@ def test_beats_become_words_and_words_beats(stall):
     reads = [one for one in beats if not one["write"]]
     given = {"beats": [beat.const(one).as_bits() for one in beats]}
     played = play(dut, given, {"words": 4 * count, "answers": len(reads)}, stall=stall, others=[chip])
-    found = map(word.from_bits, played.payloads["words"])
-    for one in beats:
-        for n in range(4):
-            got, number = next(found), one["address"] // 2 + n
-            assert (got.number, got.write) == (number, one["write"])
-            if one["write"]:
-                assert (got.data, got.mask) == (one["data"] >> 16 * n & 0xFFFF, one["strb"] >> 2 * n & 3)
+    for got, (one, n) in zip(map(word.from_bits, played.payloads["words"]), product(beats, range(4)), strict=True):
+        assert (got.number, got.write) == (one["address"] // 2 + n, one["write"])
+        if one["write"]:
+            assert (got.data, got.mask) == (one["data"] >> 16 * n & 0xFFFF, one["strb"] >> 2 * n & 3)
     wanted = [sum(((one["address"] // 2 + n) * 40503 & 0xFFFF) << 16 * n for n in range(4)) for one in reads]
     assert played.payloads["answers"] == wanted
     cycles = played.cycles["words"]

@@ -37,8 +37,7 @@ def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
     found, number = [], 0
     for _ in range(COUNT):
         if rng.random() < 0.3:
-            row, bank, column = rng.integers(3), rng.integers(4), rng.integers(512)
-            number = (int(row) * 4 + int(bank)) * 512 + int(column)
+            number = int(rng.integers(3 * 4 * 512))  # row, bank and column
         else:
             number = (number + 1) % (3 * 4 * 512)
         pause = int(rng.choice([0, 0, 0, 0, 1, 2, 7, 300])) if found else 0
@@ -47,18 +46,16 @@ def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
     return found
 
 
-def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "verilator") -> list[tuple[int, int]]:
+def play(design: simulation.Design, words: list[dict[str, int]]) -> list[tuple[int, int]]:
     layout = sdram.sdram_words(CHIP)
     lines = []
     for one in words:
         fields = {name: value for name, value in one.items() if name != "pause"}
         lines.append(f"{one['pause'] << 48 | layout.const(fields).as_bits():x}\n")
-    built = simulation.build(design, sim)
     with simulation.run_directory("sdram") as directory:
         directory = directory.resolve()
-        given = images.write_lines(directory, {"words": "".join(lines)})
-        given += plusargs(read=directory / "read")
-        run_harness(built, directory, plusargs=given, limit=400 * COUNT)
+        given = images.write_lines(directory, {"words": "".join(lines)}) + plusargs(read=directory / "read")
+        run_harness(simulation.build(design), directory, plusargs=given, limit=400 * COUNT)
         pairs = [line.split() for line in (directory / "read").read_text().splitlines()]
     return [(int(word, 16), int(cycle)) for word, cycle in pairs]
 
@@ -69,7 +66,7 @@ def expected(words: list[dict[str, int]]) -> list[int]:
         number = one["number"]
         value = memory.get(number, (number & 0xFFFF) ^ 0x5AA5)
         if one["write"]:
-            byte_mask = sum(0xFF << 8 * n for n in range(2) if one["mask"] >> n & 1)
+            byte_mask = (0, 0xFF, 0xFF00, 0xFFFF)[one["mask"]]
             memory[number] = value & ~byte_mask | one["data"] & byte_mask
         else:
             found.append(value)
