@@ -6,11 +6,12 @@ import pytest
 
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.simulation import drive, expect, simulate, simulated
 
 SIZE = 8
 SEED = 7
 EPOCHS = 24
+REQUESTS = ("ar", "aw", "w")
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.7])
@@ -30,18 +31,14 @@ def test_outstanding_bursts_end_without_the_manager(stall):
                         offered[name] = {"addr": 4096 * rng.randrange(8), "len": rng.choice((0, 1, 3, 15)), "id": 1}
                 if "w" not in offered and owed and rng.random() < 0.7:
                     number += 1
-                    last = owed[0] == 0
-                    offered["w"] = {"data": number, "strb": rng.randrange(1, 256), "last": last}
-                    owed[0] -= 1
-                    if last:
-                        owed.popleft()
-                for name in ("ar", "aw", "w"):
+                    left = owed.popleft()
+                    offered["w"] = {"data": number, "strb": rng.randrange(1, 256), "last": left == 0}
+                    owed.extendleft([left - 1] if left else [])
+                for name in REQUESTS:
                     drive(ctx, getattr(dut.manager, name), valid=name in offered, payload=offered.get(name, {}))
-                for name in ("r", "b"):
-                    ctx.set(getattr(dut.manager, name).ready, rng.random() < 0.7)
-                taken = {name: getattr(dut.manager, name).ready for name in ("ar", "aw", "w")}
-                *_, ar, aw, w = await ctx.tick().sample(*taken.values())
-                for name, ready in zip(taken, (ar, aw, w), strict=True):
+                drive(ctx, dut.manager, **{f"{name}.ready": rng.random() < 0.7 for name in ("r", "b")})
+                _, _, *readies = await ctx.tick().sample(*(getattr(dut.manager, name).ready for name in REQUESTS))
+                for name, ready in zip(REQUESTS, readies, strict=True):
                     if ready and name in offered:
                         one = offered.pop(name)
                         if name == "w":
@@ -53,18 +50,15 @@ def test_outstanding_bursts_end_without_the_manager(stall):
             cut["reads"] += not ctx.get(dut.idle)
             for waited in range(4000):
                 # The manager's behaviour is ignored.
-                for name in ("ar", "aw", "w"):
-                    ctx.set(getattr(dut.manager, name).valid, waited == 0 and rng.random() < 0.5)
-                for name in ("r", "b"):
-                    ctx.set(getattr(dut.manager, name).ready, waited == 0)
+                valids = {f"{name}.valid": waited == 0 and rng.random() < 0.5 for name in REQUESTS}
+                drive(ctx, dut.manager, **valids, **{"r.ready": waited == 0, "b.ready": waited == 0})
                 if waited and ctx.get(dut.idle):
                     break
                 assert not ctx.get(dut.manager.r.valid) and not ctx.get(dut.manager.b.valid)
                 await ctx.tick()
             else:
                 raise AssertionError("outstanding bursts do not end")
-            for name in ("ar", "aw", "w"):
-                assert not ctx.get(getattr(dut.port, name).valid)
+            expect(ctx, dut.port, **{f"{name}.valid": 0 for name in REQUESTS})
             assert seen["aw"] == seen["w"] == seen["b"]
             assert beats == passed, "exactly the beats of the manager are written"
 
@@ -89,15 +83,12 @@ def test_outstanding_bursts_end_without_the_manager(stall):
 
 @simulated(lambda: AxiIsolation(SIZE, 1))
 async def test_a_beat_per_cycle(ctx, dut):
-    seen = []
-    for name in ("aw", "w"):
-        ctx.set(getattr(dut.port, name).ready, 1)
+    seen, sent = [], 0
+    drive(ctx, dut.port, **{"aw.ready": 1, "w.ready": 1})
     drive(ctx, dut.manager.aw, payload={"len": 15}, valid=1)
-    ctx.set(dut.manager.w.valid, 1)
-    sent = 0
     for _ in range(40):
-        ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
+        drive(ctx, dut.manager.w, payload={"data": sent, "strb": 255, "last": sent % 16 == 15}, valid=1)
         *_, ready, valid, data = await ctx.tick().sample(dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data)
         sent += ready
-        seen.append((valid, data))
-    assert [data for valid, data in seen if valid] == [*range(38)]
+        seen += [data] * valid
+    assert seen == [*range(38)]

@@ -1,3 +1,6 @@
+from functools import partial
+from itertools import product
+
 from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.host.registers import OUTPUT_BYTES, HostRegisters, layout_places
 from neuroncore_rtl.spec import host_map as at
@@ -17,8 +20,7 @@ RESET = {register.name: 0 for register in at.HOST_REGISTERS} | {
 }
 
 
-def registers():
-    return HostRegisters(CONFIG)
+registers = partial(HostRegisters, CONFIG)
 
 
 def test_the_map_is_in_order_and_has_room():
@@ -45,10 +47,8 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut,
         assert manager.cycles == 1
         assert (await manager.access(word, 0) != "error") == (word in writable), hex(word)
         assert manager.cycles == 1
-    for register in at.HOST_REGISTERS:
-        for mask in (0, 0b0001, 0b1100, 0b0111):
-            assert await manager.access(register.offset, mask=mask) == "error"
-            assert await manager.access(register.offset, 0, mask=mask) == "error"
+    for register, mask, data in product(at.HOST_REGISTERS, (0, 0b0001, 0b1100, 0b0111), (None, 0)):
+        assert await manager.access(register.offset, data, mask) == "error"
 
 
 @on_bus(registers)
@@ -74,8 +74,7 @@ async def test_requests_of_the_host_are_pulses(ctx, dut, manager):
     ports = {"START": dut.start, "RESET": dut.reset, "INTERRUPT": dut.host_interrupt}
 
     async def request(*names: str) -> list[str]:
-        seen = []
-        bits = sum(at.HOST_CONTROL.bit(name) for name in names)
+        seen, bits = [], sum(map(at.HOST_CONTROL.bit, names))
         each = lambda: seen.append({name for name, port in ports.items() if ctx.get(port)})  # noqa: E731
         refused = await manager.access(at.HOST_CONTROL.offset, bits, each=each)
         assert not any(ctx.get(port) for port in ports.values()) and len(seen) == 1
@@ -176,12 +175,10 @@ async def test_output_in_order_and_lost_bytes(ctx, dut, manager):
 @on_bus(registers)
 async def test_the_upper_half_of_a_counter_is_latched_when_the_lower_is_read(ctx, dut, manager, rng):
     assert len(COUNTERS) > 30 and all(width > 32 for _, _, width in COUNTERS)
-    counters, values = dut.counters.as_value(), {}
-    for number, (_, first, width) in enumerate(COUNTERS):
-        values[number] = random_bits(rng, width) | 1 << width - 1
-        ctx.set(counters[first : first + width], values[number])
-    for number in rng.permutation(len(COUNTERS)):
-        number = int(number)
+    counters, values = dut.counters.as_value(), [random_bits(rng, width) | 1 << width - 1 for *_, width in COUNTERS]
+    for value, (_, first, width) in zip(values, COUNTERS, strict=True):
+        ctx.set(counters[first : first + width], value)
+    for number in rng.permutation(len(COUNTERS)).tolist():
         name, first, width = COUNTERS[number]
         low = await manager.access(counter_offset(number))
         ctx.set(counters[first : first + width], 0)

@@ -40,7 +40,6 @@ class EndModel:
     sequence: int = 0
     answer: int = 0
     last: int = 0  # virtual channel of the last accepted flit
-    free: list = field(default_factory=lambda: [None] * VIRTUAL_CHANNELS)
     expected: int = 0
     retry: int = 0
     buffers: list = field(default_factory=lambda: [deque() for _ in range(VIRTUAL_CHANNELS)])
@@ -66,8 +65,7 @@ class EndModel:
         room = len(self.flits) - self.known < self.window
         may = [room and free > 0 for free in self.free]
         other = 1 - self.last
-        wants = [valid[vc] and may[vc] for vc in range(VIRTUAL_CHANNELS)]
-        chosen = other if wants[other] else self.last
+        chosen = other if valid[other] and may[other] else self.last
         return [may[vc] and vc == chosen for vc in range(VIRTUAL_CHANNELS)]
 
     def head(self, vc: int) -> int | None:
@@ -87,10 +85,9 @@ class EndModel:
         )  # fmt: skip
         counters["idle"] += saying is None
         counters["crc_errors"] += self.heard == BAD
-        news = frame is not None and frame.expected != self.known % NUMBERS
-        owed = self.known < len(self.flits)
         if not self.dead:
-            self.quiet = 0 if frame and (news or not owed) else self.quiet + 1
+            owed = self.known < len(self.flits)
+            self.quiet = 0 if frame and (frame.expected != self.known % NUMBERS or not owed) else self.quiet + 1
 
         ready = self.ready([flit is not None for flit in offered])
         accepted = [vc for vc, flit in enumerate(offered) if flit is not None and ready[vc]]

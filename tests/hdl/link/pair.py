@@ -9,6 +9,7 @@ from neuroncore_rtl.hdl.link.end import CREDITS, LinkEnd
 from neuroncore_rtl.hdl.link.flit import flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE, Wire
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
+from tests.hdl.simulation import assign
 
 __all__ = ["ENDS", "PATHS", "Pair"]
 
@@ -40,10 +41,11 @@ class Pair(wiring.Component):
         m = Module()
         for n, (end, wire, far) in enumerate(zip(self.ends, self.wires, reversed(self.ends), strict=True)):
             m.submodules[f"end{n}"], m.submodules[f"wire{n}"] = end, wire
-            m.d.comb += [wire.i.eq(end.tx), far.rx.eq(wire.o), far.rx_present.eq(wire.present)]
-            m.d.comb += [wire.disturbance.eq(self.disturbance[n]), self.dead[n].eq(end.dead)]
-            m.d.comb += [self.tx[n].eq(end.tx), self.counters[n].eq(end.counters)]
-            m.d.comb += self.credits_used[n].eq(end.credits_used)
+            assign(m, wire, i=end.tx, disturbance=self.disturbance[n])
+            assign(m, far, rx=wire.o, rx_present=wire.present)
+            m.d.comb += [
+                getattr(self, name)[n].eq(getattr(end, name)) for name in ("tx", "dead", "credits_used", "counters")
+            ]
             for vc in range(VIRTUAL_CHANNELS):
                 wiring.connect(m, wiring.flipped(self.i[n][vc]), end.i[vc])
                 wiring.connect(m, end.o[vc], wiring.flipped(self.o[n][vc]))

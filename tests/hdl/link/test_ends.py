@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.link.ends import BAD, EndModel, Frame
 from tests.hdl.link.pair import ENDS, Pair
-from tests.hdl.simulation import drive, simulated, slow
+from tests.hdl.simulation import drive, expect, simulated, slow
 
 VCS = range(VIRTUAL_CHANNELS)
 
@@ -41,13 +41,11 @@ class Machine:
         ctx, pair, rng = self.ctx, self.pair, self.rng
         taken, arrivals = [[rng.random() < drain for _ in VCS] for _ in ENDS], []
         for end in ENDS:
-            for vc in VCS:
-                if self.offered[end][vc] is None and rng.random() < offer:
-                    self.offered[end][vc] = rng.getrandbits(flit_layout(self.size).size)
-                flit = self.offered[end][vc]
-                drive(
-                    ctx, pair.i[end][vc], valid=flit is not None, payload=rng.getrandbits(8) if flit is None else flit
-                )
+            for vc, flit in enumerate(self.offered[end]):
+                if flit is None and rng.random() < offer:
+                    self.offered[end][vc] = flit = rng.getrandbits(flit_layout(self.size).size)
+                payload = rng.getrandbits(8) if flit is None else flit
+                drive(ctx, pair.i[end][vc], valid=flit is not None, payload=payload)
                 ctx.set(pair.o[end][vc].ready, taken[end][vc])
             disturbance = rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None
             arrivals.append(self.disturb(end, disturbance))
@@ -74,8 +72,7 @@ class Machine:
         ctx, pair = self.ctx, self.pair
         frame = ctx.get(pair.tx[end])
         body = frame.body
-        bits = body.as_bits()
-        assert frame.crc == zlib.crc32(bits.to_bytes(-(-body_layout(self.size).size // 8), "little"))
+        assert frame.crc == zlib.crc32(body.as_bits().to_bytes(-(-body_layout(self.size).size // 8), "little"))
         shown = (body.flit.as_bits(), body.vc)
         flit, filler = (shown, None) if body.valid else (None, shown)
         credits = tuple(body.credits_returned[vc] for vc in VCS)
@@ -88,8 +85,7 @@ class Machine:
             assert shown is None or ctx.get(stream.payload.as_value()) == shown
         used = ctx.get(pair.credits_used[end])
         assert [used[vc] for vc in VCS] == [model.window - free for free in model.free]
-        counted = ctx.get(pair.counters[end])
-        assert {name: counted[name] for name in model.counters} == model.counters
+        expect(ctx, pair.counters[end], **model.counters)
         assert ctx.get(pair.dead[end]) == model.dead
 
     def check_order(self):

@@ -114,8 +114,7 @@ class Machine:
             ready = [model.ready(number) for number in range(len(self.ins))]
             assert [ctx.get(stream.ready) for stream in self.ins] == ready
             model.step(offered, taken)
-            for number in [number for number in offered if ready[number]]:
-                del offered[number]
+            self.offered = offered = {number: entry for number, entry in offered.items() if not ready[number]}
             await ctx.tick()
 
 
@@ -128,9 +127,9 @@ async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, res
         await pulse(ctx, reset)
         machine.fresh()
 
+    outputs = range(output_count(instance)) if instance is RING else ()
     for chip in range(instance.chips):
         ctx.set(router.chip, chip)
-        outputs = range(output_count(instance)) if instance is RING else ()
         for target in (*outputs, None):
             routes = routes_of(instance, chip, target)
             if any(routes):

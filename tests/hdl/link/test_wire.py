@@ -11,10 +11,10 @@ from tests.hdl.simulation import simulated
 async def test_delivery(ctx, dut, latency):
     rng, width = random.Random(latency), flit.frame_layout(1).size
     sent = [rng.getrandbits(width) for _ in range(400)]
-    for cycle in range(len(sent)):
+    for cycle, frame in enumerate(sent):
         flip, drop, repeat, cut = (rng.random() < 0.2 for _ in range(4))
         flip_bit = rng.choice((0, width - 1, width, (1 << wire.FLIP_BITS) - 1, rng.randrange(width)))
-        ctx.set(dut.i.as_value(), sent[cycle])
+        ctx.set(dut.i.as_value(), frame)
         ctx.set(dut.disturbance, {"flip": flip, "flip_bit": flip_bit, "drop": drop, "repeat": repeat, "cut": cut})
         source = cycle - latency - repeat
         assert ctx.get(dut.present) == (source >= 0 and not drop and not cut)
