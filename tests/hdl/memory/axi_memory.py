@@ -20,15 +20,15 @@ async def serve_reads(
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
-    bursts = [] if bursts is None else bursts
-    beats = deque()
+    bursts, beats = [] if bursts is None else bursts, deque()
+    responses = errors if isinstance(errors, Mapping) else dict.fromkeys(errors, RESPONSE_SLVERR)
     offered = pending_address = None
     for cycle in count():
         ready = rng.random() >= stall
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
             _, address, last = beats.popleft()
             data = int.from_bytes(memory[address - base : address - base + size], "little")
-            offered = {"data": data, "resp": _response(errors, address), "last": last}
+            offered = {"data": data, "resp": responses.get(address, 0), "last": last}
             ctx.set(axi.r.payload, offered)
         ctx.set(axi.ar.ready, ready)
         ctx.set(axi.r.valid, offered is not None)
@@ -41,12 +41,6 @@ async def serve_reads(
             bursts.append((burst.addr, burst.len + 1))
             beats += ((cycle + latency, burst.addr + n * size, n == burst.len) for n in range(burst.len + 1))
         offered = None if taken else offered
-
-
-def _response(errors, address: int) -> int:
-    if address not in errors:
-        return 0
-    return errors[address] if isinstance(errors, Mapping) else RESPONSE_SLVERR
 
 
 def _check(burst, size: int) -> None:

@@ -3,7 +3,7 @@ from amaranth import Value
 from amaranth.lib.wiring import Out
 
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
-from tests.hdl.simulation import WARM_UP, next_turn, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, expect, next_turn, random_bits, simulated
 
 SEED = 3
 CYCLES = 600
@@ -16,29 +16,24 @@ CYCLES = 600
 async def test_each_request_passes_once_in_round_robin_and_a_stalled_one_keeps_its_grant(
     ctx, arbiter, kind, count, share, busy, rng
 ):
-    port, members = arbiter.port, arbiter.port.signature.members
-    fields = {
-        name: len(Value.cast(getattr(port, name)))
-        for name, member in members.items()
-        if member.flow == Out and name != "valid"
-    }
+    port, members = arbiter.port, arbiter.port.signature.members.items()
+    outputs = [name for name, member in members if member.flow == Out and name != "valid"]
+    widths = {name: len(Value.cast(getattr(port, name))) for name in outputs}
     offered, last, holds, taken = [None] * count, count - 1, None, [0] * count
     for _ in range(CYCLES):
         for number, requester in enumerate(arbiter.requesters):
             if offered[number] is None and rng.random() < busy:
-                offered[number] = {name: random_bits(rng, width) for name, width in fields.items()}
-            ctx.set(requester.valid, int(offered[number] is not None))
-            for name, value in (offered[number] or {}).items():
-                ctx.set(Value.cast(getattr(requester, name)), value)
-        ready = bool(rng.random() < share)
-        ctx.set(port.ready, int(ready))
+                offered[number] = {name: random_bits(rng, width) for name, width in widths.items()}
+            drive(ctx, requester, valid=offered[number] is not None, **offered[number] or {})
+        ready = rng.random() < share
+        ctx.set(port.ready, ready)
         requests = sum(1 << number for number, request in enumerate(offered) if request)
         assert ctx.get(port.valid) == (requests != 0)
         turn = None
         if requests:
             turn = holds if holds is not None else next_turn(last, requests, count)
             assert ctx.get(arbiter.chosen) == turn
-            assert {name: ctx.get(Value.cast(getattr(port, name))) for name in fields} == offered[turn]
+            expect(ctx, port, **offered[turn])
         if kind is LineReadArbiter:
             line = random_bits(rng, 128)
             ctx.set(port.data, line)

@@ -1,11 +1,12 @@
 from collections import deque
+from functools import partial
 
 import pytest
 
 from neuroncore_rtl.hdl.memory import line_buffer, sbuf_block
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.spec.config import PRESETS
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import drive, expect, simulated
 
 GEOMETRY = sbuf_block.Geometry.of(PRESETS["tiny"])
 SBUF_BANKS, LINE_BYTES = GEOMETRY.banks, GEOMETRY.line_bytes
@@ -36,10 +37,9 @@ class Lines:
         return "psum" if line["storage"] == OnChipStorage.PSUM else line["address"] // LINE_BYTES % SBUF_BANKS
 
     def offer(self, line):
-        self.offered = line
-        values = {name: value for name, value in (line or {}).items() if name != "writer"}
+        self.offered, values = line, dict(line or {"writer": 0})
+        drive(self.ctx, self.buffer, writer=values.pop("writer"))
         drive(self.ctx, self.buffer.i, valid=line is not None, **values)
-        self.ctx.set(self.buffer.writer, line["writer"] if line else 0)
 
     async def step(self, busy=(), served=True):
         """Return the line on offer, and whether the input was accepted; engines write the banks `busy`."""
@@ -50,9 +50,8 @@ class Lines:
         assert ctx.get(buffer.o.valid) == bool(lines)
         found = None
         if lines:
-            data = ctx.get(buffer.o.data)
-            (found,) = (line for line in lines if line["data"] == data)
-            assert all(ctx.get(getattr(buffer.o, name)) == value for name, value in found.items() if name != "writer")
+            (found,) = (line for line in lines if line["data"] == ctx.get(buffer.o.data))
+            expect(ctx, buffer.o, **{name: value for name, value in found.items() if name != "writer"})
             older = lines[: lines.index(found)]
             assert self.bank_of(found) not in map(self.bank_of, older), "lines of a bank keep their order"
         requested = 0 if found is None or self.bank_of(found) == "psum" else 1 << self.bank_of(found)
@@ -81,9 +80,7 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
         if lines.offered is None and rng.random() < 0.8:
             lines.offer(lines.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
             given.append(lines.offered)
-        busy = [bank for bank in range(SBUF_BANKS) if rng.random() < share]
-        if cycle % 100 > 60:
-            busy = [bank for bank in busy if bank > 1]
+        busy = [bank for bank in range(SBUF_BANKS) if rng.random() < share and (bank > 1 or cycle % 100 <= 60)]
         is_full = len(lines.held) == buffer.LINES
         _, taken = await lines.step(busy, rng.random() < 0.9)
         assert not (latency and is_full and taken)
@@ -91,8 +88,8 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
     while lines.held or lines.offered:
         await lines.step()
     assert (lines.order == given) == bool(latency) and len(given) > CYCLES / 4 and full > 20 * latency
-    by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, given)]
-    assert by_bank[0] == by_bank[1]
+    by_bank = partial(sorted, key=lambda line: str(lines.bank_of(line)))
+    assert by_bank(lines.order) == by_bank(given)
 
 
 @simulated(lambda: line_buffer.LineBuffer(SIZE, WRITERS, GEOMETRY))

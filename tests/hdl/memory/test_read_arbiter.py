@@ -18,11 +18,8 @@ async def test_the_first_has_priority_and_beats_return_to_their_manager(ctx, dut
         room = len(owed) < dut.bursts
         for which in (0, 1):
             if waiting[which] is None and rng.random() < 0.4:
-                waiting[which] = {
-                    "id": rng.randrange(2),
-                    "addr": rng.getrandbits(39) << 1 | which,
-                    "len": rng.getrandbits(8),
-                }
+                address = rng.getrandbits(39) << 1 | which
+                waiting[which] = {"id": rng.randrange(2), "addr": address, "len": rng.getrandbits(8)}
             drive(ctx, dut.managers[which].ar, valid=waiting[which] is not None, payload=waiting[which] or {})
         ctx.set(ar.ready, rng.random() < 0.6)
         if owed and rng.random() < (0.9 if number // 150 % 2 else 0.02):  # now and then many bursts are open
