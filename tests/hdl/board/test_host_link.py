@@ -19,14 +19,15 @@ BROKEN_ADDRESS = 0x400
 """Address with error responses."""
 
 REGISTERS = {0x00: 0x12345678, 0x04: 0}
+MEMORY = random.Random(1).randbytes(2048)
+"""Contents at the start."""
 
 
 class Board:
     """Host link with a board's memory and registers; the coroutine `bench` gets the host's line and the board."""
 
     def __init__(self, bench, *, stall: float = 0.0, silent: bool = False):
-        self.memory = bytearray(random.Random(1).randbytes(2048))
-        self.registers, self.bursts = dict(REGISTERS), []
+        self.memory, self.registers, self.bursts = bytearray(MEMORY), dict(REGISTERS), []
         dut = self.dut = HostLink(SIZE, 1, PATIENCE, memory_patience=1000)
         served = {"axi": dut.axi, "memory": self.memory, "stall": stall}
         reads = partial(serve_reads, errors={BROKEN_ADDRESS + SIZE}, **served)
@@ -87,8 +88,7 @@ def test_memory_is_written_and_read(stall, blocks):
 @on_board()
 async def test_registers_are_written_and_read(line, board):
     await check_alive(line)
-    request = write(4, b"\x01\x02\x03\x84", 9, LinkCommand.WRITE_REGISTER)
-    assert await line.ask(request) == (Answer.DONE, 9, b"")
+    assert await line.ask(write(4, b"\x01\x02\x03\x84", 9, LinkCommand.WRITE_REGISTER)) == (Answer.DONE, 9, b"")
     assert board.registers[4] == 0x84030201
     assert await line.ask(frame(LinkCommand.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
 
@@ -113,9 +113,8 @@ REFUSED = {
 @on_board()
 async def test_refused(line, board, case):
     request, answer = REFUSED[case]
-    before = bytes(board.memory)
     assert await line.ask(request) == (answer, 0, b"")
-    assert answer == Answer.FAILED or (board.memory == before and not board.bursts)
+    assert answer == Answer.FAILED or (board.memory == MEMORY and not board.bursts)
     assert board.registers == REGISTERS
     await check_alive(line)
 
@@ -123,25 +122,23 @@ async def test_refused(line, board, case):
 @on_board()
 async def test_a_frame_with_a_flipped_bit_is_answered_once_and_not_executed(line, board):
     request = write(0, b"\xff" * 8, 3)
-    before = bytes(board.memory)
     for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
         flipped = int.from_bytes(request, "little") ^ 1 << bit
         answer, _, payload = await line.ask(flipped.to_bytes(len(request), "little"))
         assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
         await check_alive(line)
-    assert board.memory == before and not board.bursts
+    assert board.memory == MEMORY and not board.bursts
 
 
 @on_board()
 async def test_a_truncated_frame_or_surplus_bytes_are_not_executed(line, board):
     request = write(0, b"\xff" * 8)
-    before = bytes(board.memory)
     pieces = dict.fromkeys((request[:length] for length in (1, 2, 8, 9, 10, 17, 20)), Answer.TRUNCATED)
     pieces |= dict.fromkeys((request[start:] for start in (1, 5, 20)), Answer.CORRUPTED)
     for piece, answer in pieces.items():
         assert (await line.ask(piece))[0] == answer
         await check_alive(line)
-    assert board.memory == before and not board.bursts
+    assert board.memory == MEMORY and not board.bursts
 
 
 @on_board()

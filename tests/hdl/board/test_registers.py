@@ -2,7 +2,7 @@ from neuroncore_rtl.hdl.board.registers import BoardRegisters
 from neuroncore_rtl.spec import host_link
 from neuroncore_rtl.spec.host_link import CONSOLE_BYTES, BoardRegister, BoardStatus
 from tests.hdl.queue.bus import on_bus
-from tests.hdl.simulation import drive
+from tests.hdl.simulation import drive, flash
 
 MACHINE = 0x00200408
 
@@ -54,9 +54,7 @@ async def test_start_and_reset(ctx, dut, manager):
 async def test_console(ctx, dut, manager):
     printed = [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
     for byte in printed:
-        drive(ctx, dut.console, payload=byte, valid=1)
-        await ctx.tick()
-    ctx.set(dut.console.valid, 0)
+        await flash(ctx, dut.console, byte)
     assert await manager.access(BoardRegister.CONSOLE_COUNT) == len(printed)
     for position in (0, 1, 255, CONSOLE_BYTES - 1):
         assert await manager.access(BoardRegister.CONSOLE + 4 * position) == printed[position]
