@@ -56,23 +56,36 @@ def boot(
     return simulate(dut, bench, background=[reads], warm_up=warm_up)
 
 
+def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
+    beats, bursts = -(-count // size), []
+    while beats:
+        bursts.append((address, min(beats, MAX_BEATS, (PAGE_BYTES - address % PAGE_BYTES) // size)))
+        address, beats = address + bursts[-1][1] * size, beats - bursts[-1][1]
+    return bursts
+
+
 CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
 
 
 @pytest.mark.parametrize(
     ("size", "program_bytes", "warm_up"),
-    [*product((8, 16, 64), (0, 4, 60, 64, 68, 5000), (0,)), (16, 300, WARM_UP)],
+    [
+        *product((8, 16, 64), (0, 4, 60, 64, 68, 5000), (0,)),
+        *((16, 16 * n, 0) for n in (1, 2, 15, 16, 33, 63, 64, 65, 66, 80, 127, 128, 129, 130, 190, 256, 260, 512)),
+        (16, 300, WARM_UP),
+    ],
 )
-def test_program_is_copied(size, program_bytes, warm_up):
+def test_program_is_copied_in_bursts_of_the_maximum_length(size, program_bytes, warm_up):
     config = CONFIG.with_overrides(hbm_bytes=size)
     program = random.Random(program_bytes).randbytes(program_bytes)
-    words = header(config, program_bytes, 0x180)
-    stall = 0.3 if program_bytes < 1000 else 0
     start = BASE + RECORD_BYTES - 1  # the lowest bits are ignored
     far = random.Random(size + program_bytes).randrange(1 << 39) & -4096
-    options = {"far": far, "warm_up": warm_up, "latency": 12, "stall": stall}
-    loaded, state, _ = boot(config, words, program, place=0x180, start=start, **options)
+    options = {"far": far, "warm_up": warm_up, "latency": 12, "stall": 0.3 if program_bytes < 1000 else 0}
+    place, seen = (5 * (program_bytes // size) + 3) * RECORD_BYTES % 8192, []
+    words = header(config, program_bytes, place)
+    loaded, state, _ = boot(config, words, program, place=place, start=start, bursts=seen, **options)
     assert state == (1, 0, 0)
+    assert seen == bursts_of(far + BASE, size, 32) + bursts_of(far + BASE + place, size, program_bytes)
     assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
 
 
@@ -110,23 +123,6 @@ def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
 def test_an_error_response_counts_as_an_error_of_the_first_word(errors, program, loaded):
     words = header(CONFIG, 64, program)
     assert boot(CONFIG, words, bytes(64), errors=errors)[:2] == (dict.fromkeys(range(loaded), 0), (0, 1, 0))
-
-
-def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
-    beats, bursts = -(-count // size), []
-    while beats:
-        bursts.append((address, min(beats, MAX_BEATS, (PAGE_BYTES - address % PAGE_BYTES) // size)))
-        address, beats = address + bursts[-1][1] * size, beats - bursts[-1][1]
-    return bursts
-
-
-@pytest.mark.parametrize("beats", [1, 2, 4, 15, 16, 33, 63, 64, 65, 66, 80, 127, 128, 129, 130, 190, 256, 260, 512])
-def test_bursts_have_the_maximum_length(beats):
-    size, seen = CONFIG.hbm_bytes, []
-    place = (5 * beats + 3) * RECORD_BYTES % 8192
-    loaded, *_ = boot(CONFIG, header(CONFIG, size * beats, place), bytes(size * beats), place=place, bursts=seen)
-    assert len(loaded) == beats * size // 4
-    assert seen == bursts_of(BASE, size, 32) + bursts_of(BASE + place, size, size * beats)
 
 
 @pytest.mark.parametrize(

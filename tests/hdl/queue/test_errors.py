@@ -25,7 +25,6 @@ async def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog(ctx, dut, 
         ctx.set(port, report)
     for cycle in range(6):
         await ctx.tick()
-        error = ctx.get(dut.error)
-        assert ctx.get(dut.halt) and {name: error[name] for name in wanted} == wanted, cycle
+        expect(ctx, dut, cycle, halt=1, **{f"error.{name}": value for name, value in wanted.items()})
         ctx.set(ports[0], reports[0])
         ctx.set(ports[first], dict.fromkeys(reports[first], 0))

@@ -87,31 +87,25 @@ def stalls(share: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("size", "options"),
+    ("size", "options", "wrong_beat", "response"),
     [
-        *((size, stalls(share)) for size in (8, 16, 32, 64) for share in (0, 0.4)),
-        *((size, {"pause": 0.98}) for size in (16, 64)),
-        (16, stalls(0.4) | {"warm_up": WARM_UP}),
-        *((64, stalls(0.4) | {"warm_up": WARM_UP + more}) for more in range(24)),
+        *((size, stalls(share), -1, 2) for size in (8, 16, 32, 64) for share in (0, 0.4)),
+        *((size, {"pause": 0.98}, -1, 2) for size in (16, 64)),
+        (16, stalls(0.4) | {"warm_up": WARM_UP}, -1, 2),
+        *((64, stalls(0.4) | {"warm_up": WARM_UP + more}, -1, 2) for more in range(24)),
+        *((16, {}, beat, 1 + beat % 3) for beat in range(8)),
+        *((64, {}, *case) for case in product((0, 1), (1, 2, 3))),
     ],
 )
-def test_every_queue_gets_its_records_in_order(size, options):
+def test_every_queue_gets_its_records_in_order_and_an_error_affects_only_its_record(
+    size, options, wrong_beat, response
+):
     wanted = addresses(6)
     wrong = wanted[1][2]
-    delivered = fetch(size, wanted, errors={wrong + RECORD_BYTES - size}, **options)
+    delivered = fetch(size, wanted, errors={wrong + size * wrong_beat % RECORD_BYTES: response}, **options)
     for queue, asked in enumerate(wanted):
         got = [None if error else record for _, number, record, error in delivered if number == queue]
         assert got == [None if a == wrong else MEMORY[a : a + RECORD_BYTES] for a in asked]
-
-
-@pytest.mark.parametrize(
-    ("size", "where", "response"),
-    [*((16, where, 1 + where % 3) for where in range(8)), *product((64,), (0, 1), (1, 2, 3))],
-)
-def test_an_error_in_any_beat_affects_only_its_record(size, where, response):
-    wanted = [[0, 128, 256], [], [], [], []]
-    delivered = fetch(size, wanted, errors={128 + size * where: response})
-    assert [error for *_, error in delivered] == [False, True, False]
 
 
 @pytest.mark.parametrize("size", [16, 64])
