@@ -17,8 +17,7 @@ SIZE = 8
 
 def piece(src, dst, raw, offset=0):
     part = {"data": int.from_bytes(raw, "little") << 8 * offset, "offset": offset, "count": len(raw)}
-    formats = {"src": src.code, "dst": dst.code}
-    return piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits()
+    return piece_layout(SIZE).const({"bytes": part, "formats": {"src": src.code, "dst": dst.code}}).as_bits()
 
 
 def codes_of(rng, fmt):

@@ -127,8 +127,7 @@ def row_numbers(config):
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
-            first = max(0, config.partitions - count + over)
-            yield small(**place, count4=count, index_partition=first, index_limit=9)
+            yield small(**place, count4=count, index_partition=max(0, config.partitions - count + over), index_limit=9)
         for rows in range(4):
             yield small(**place, count4=(1 << 16) - 2047 + rows, index_partition=2047, index_limit=9)
         for address in (-4, 0, *(1 << bit for bit in range(16))):

@@ -53,8 +53,7 @@ def test_copies_see_the_results_of_earlier_ones(stall):
     for storages in product(Storage, repeat=3):
         begin, middle, end = (tensor(s, 0x1000 * n + 3 * n) for n, s in enumerate(storages))
         program += [DmaCopy(shape=(100,), src=a, dst=b) for a, b in ((begin, middle), (middle, end), (end, begin))]
-    numbers = rng.integers(0, 8, 8).astype("<u4")
-    memories[Storage.HBM][0, 0x4000:0x4020] = numbers.view(np.uint8)
+    memories[Storage.HBM][0, 0x4000:0x4020] = rng.integers(0, 8, 8).astype("<u4").view(np.uint8)
     words_in, words_out = tensor(Storage.HBM, 0x4000, fmt=INT32), tensor(Storage.SBUF, 0x80, fmt=INT32, axis=0)
     rows, inside = tensor(Storage.HBM, 0, (9, 1), INT32), tensor(Storage.SBUF, 0x200, (1, 1), INT32, axis=0)
     program += [

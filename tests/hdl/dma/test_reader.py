@@ -30,8 +30,8 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
         (content, offset, count, chunk["formats"], int(answer != 0 and chunk["storage"] == Storage.HBM))
         for (chunk, offset, count, _), content, answer in zip(beats, contents, answers, strict=True)
     ]
-    found, given, requested, cycle, deepest = [], 0, 0, 0, 0
-    beat = 0  # index of the first beat of the next chunk
+    found, given, cycle, deepest = [], 0, 0, 0
+    beat = 0  # index of the first beat of the next chunk, and number of requested beats
     pending = deque()  # with a latency, accepted chunks on chip with no line request accepted yet
     owed, lines = deque(), deque([None] * LineRead.LATENCY[latency])
     while len(found) < len(expected) or cycle < 20:
@@ -51,7 +51,7 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
         ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
         assert ctx.get(dut.axi.r.ready)
         burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
-        in_flight = requested - len(found)
+        in_flight = beat - len(found)
         outstanding = any(n is not None for n in (line, *lines)), bool(owed) or arrival is not None
         hbm = chunk is not None and chunk["storage"] == Storage.HBM
         room = chunk is not None and ROOM - in_flight >= len(numbers)
@@ -75,8 +75,8 @@ async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut,
             expect(ctx, dut.line, storage=of["storage"], partition=of["partition"], address=address, word=word)
         expect(ctx, dut, busy=in_flight > 0, starved=outstanding[1] and not ctx.get(dut.o.valid))
         if accepted:
-            given, beat, requested = given + 1, numbers[-1] + 1, requested + len(numbers)
-        deepest = max(deepest, requested - len(found))
+            given, beat = given + 1, numbers[-1] + 1
+        deepest = max(deepest, beat - len(found))
         if ctx.get(dut.o.valid & dut.o.ready):
             piece = ctx.get(dut.o.payload)
             part, formats = piece.bytes, piece.formats.as_bits()

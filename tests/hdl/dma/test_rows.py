@@ -85,8 +85,7 @@ async def test_rows_of_jobs_in_order_and_the_first_failing_number(ctx, dut, stal
         assert found == wanted
         assert deepest >= min(len(numbers), RowReader.AHEAD)
         assert not ctx.get(dut.busy) and not ctx.get(dut.line.valid)
-        failing = [n for n in numbers if n >= rows["limit"] and not rows["skip"]]
-        bad = (bad + failing)[:1]
+        bad = (bad + [n for n in numbers if n >= rows["limit"] and not rows["skip"]])[:1]
         assert ctx.get(dut.failed) == bool(bad) and (not bad or [ctx.get(dut.number)] == bad)
 
 

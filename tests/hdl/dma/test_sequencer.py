@@ -51,10 +51,6 @@ RESET = 0.3
 """Probability per cycle of a reset of a sequencer that has failed."""
 
 
-def field_of(field, bits: int) -> int:
-    return bits >> field.offset & (1 << field.width) - 1
-
-
 @dataclass(frozen=True)
 class Copy:
     src: int = 0
@@ -64,15 +60,15 @@ class Copy:
 
     @property
     def reads(self) -> int:
-        return field_of(SIDE["storage"], self.src)
+        return SIDE.from_bits(self.src).storage.value
 
     @property
     def writes(self) -> int:
-        return field_of(SIDE["storage"], self.dst)
+        return SIDE.from_bits(self.dst).storage.value
 
     @property
     def indexed(self) -> int:
-        return field_of(ROWS["on"], self.rows)
+        return ROWS.from_bits(self.rows).on
 
 
 class Model:
@@ -144,8 +140,8 @@ class Model:
 
 def random_copy(py_rng, near: float, indexed: float) -> Copy:
     def part(layout, name: str, value: int) -> int:
-        bits, field = py_rng.getrandbits(layout.size), layout[name]
-        return bits ^ (field_of(field, bits) ^ value) << field.offset
+        field = layout[name]
+        return py_rng.getrandbits(layout.size) & ~((1 << field.width) - 1 << field.offset) | value << field.offset
 
     on_chip = Storage.SBUF, Storage.PSUM
     places = [py_rng.choice(on_chip if py_rng.random() < near else tuple(Storage)) for _ in range(2)]
