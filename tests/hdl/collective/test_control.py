@@ -28,26 +28,23 @@ async def test_mailbox_at_random_and_a_reset(ctx, dut, _, py_rng):
         drive(ctx, dut, core=core)
         await ctx.tick()
         assert not ctx.get(dut.there)
-    box, last_core, hits = {}, None, 0
+    box, last_core, hits = {}, MOST - 1, 0
     for _ in range(2000):
         free = [core for core in range(MOST) if core not in box]
         put = bool(free) and py_rng.random() < 0.1
-        source, announced_word = py_rng.choice(free or [0]), py_rng.getrandbits(isa.SIGNATURE_BITS)
-        core = py_rng.choice((source, py_rng.randrange(MOST)))
-        core = last_core if last_core is not None and py_rng.random() < 0.4 else core
-        take = False
-        if core == last_core:
-            assert ctx.get(dut.there) == (core in box)
-            if core in box:
-                assert ctx.get(dut.found) == box[core]
-                hits += 1
-                take = py_rng.random() < 0.7 and not (put and source == core)
-        drive(ctx, dut, put=put, source=source, announced=announced_word, core=core, take=take)
+        source, announced = py_rng.choice(free or [0]), py_rng.getrandbits(isa.SIGNATURE_BITS)
+        core = last_core if py_rng.random() < 0.4 else py_rng.choice((source, py_rng.randrange(MOST)))
+        hit = core == last_core and core in box
+        assert core != last_core or ctx.get(dut.there) == hit
+        assert not hit or ctx.get(dut.found) == box[core]
+        hits += hit
+        take = hit and py_rng.random() < 0.7 and not (put and source == core)
+        drive(ctx, dut, put=put, source=source, announced=announced, core=core, take=take)
         await ctx.tick()
         if take:
             del box[core]
         if put:
-            box[source] = announced_word
+            box[source] = announced
         last_core = core
     assert hits > 100 and 20 < len(box) < MOST
     drive(ctx, dut, put=0, take=0)
@@ -76,9 +73,10 @@ def send(py_rng, ops, stall, own, announcements, **options):
         "load": [beat for op, beat in beats if op["load"]],
         "forward": [beat for op, beat in beats if not op["load"]],
     }
-    most = [0]
+    most = 0
 
     async def partners(ctx):
+        nonlocal most
         owed = deque(zip((op["peer"] for op in ops if op["new_peer"]), announcements, strict=True))
         outstanding, consumed, current, box = 0, 0, None, set()
         while True:
@@ -87,8 +85,8 @@ def send(py_rng, ops, stall, own, announcements, **options):
             grant = not put and outstanding and consumed >= WINDOW // 2 and py_rng.random() < 0.5
             stray = not put and not grant and current is not None and py_rng.random() < 0.2
             source = owed[0][0] if put else current if grant else ((current or 0) + 1) % CORES
-            announced_word = owed[0][1] if owed else 0
-            drive(ctx, dut, put=put, granted=bool(grant or stray), source=source, announced=announced_word)
+            announced = owed[0][1] if owed else 0
+            drive(ctx, dut, put=put, granted=bool(grant or stray), source=source, announced=announced)
             taken, moved = dut.ops.valid & dut.ops.ready, dut.o.valid & dut.o.ready
             *_, taken, op, moved = await ctx.tick().sample(taken, dut.ops.payload, moved)
             if put:
@@ -99,15 +97,14 @@ def send(py_rng, ops, stall, own, announcements, **options):
                 current, outstanding, consumed = op.peer, 0, 0
                 box.discard(current)
             outstanding += moved
-            most[0] = max(most[0], outstanding)
+            most = max(most, outstanding)
             consumed += consumed < outstanding and py_rng.random() < 0.3
 
     watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
     options |= {"stall": stall, "seed": py_rng.getrandbits(32), "warm_up": WARM_UP, "watch": watch}
     played = play(dut, inputs, {"o": len(beats)}, constants={"own": own}, others=[partners], **options)
-    peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
-    sent = list(zip(peers, played.payloads["o"], strict=True))
-    return sent, [(op["peer"], beat) for op, beat in beats], most[0], played.watched[-1]
+    sent = [(played.watched[n][0], beat) for n, beat in zip(played.cycles["o"], played.payloads["o"], strict=True)]
+    return sent, [(op["peer"], beat) for op, beat in beats], most, played.watched[-1]
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
@@ -148,8 +145,7 @@ async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case,
     taken = 0
     for _ in range(5):
         taken += (await ctx.tick().sample(dut.ops.ready))[-1]
-        drive(ctx, dut, put=0)
-        drive(ctx, dut.ops, valid=not taken)
+        drive(ctx, dut, put=0, **{"ops.valid": not taken})
     assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
     expect(ctx, dut.disagreement, valid=field != 0, core=source if field else 0, field=field)
 
@@ -169,8 +165,7 @@ async def test_wait_outputs_of_a_sender(ctx, dut, load):
     drive(ctx, beats, valid=1)
     await ctx.tick()
     expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=0)
-    drive(ctx, dut.o, ready=1)
-    drive(ctx, dut, stop=1)
+    drive(ctx, dut, stop=1, **{"o.ready": 1})
     await ctx.tick()
     assert not ctx.get(dut.o.valid | beats.ready)
     drive(ctx, dut, stop=0)
@@ -182,8 +177,7 @@ async def test_wait_outputs_of_a_sender(ctx, dut, load):
     drive(ctx, beats, valid=0)
     await ctx.tick()
     expect(ctx, dut, wait_ready=0, wait_credit=0, wait_load=load)
-    drive(ctx, dut, granted=0)
-    drive(ctx, dut.o, ready=0)
+    drive(ctx, dut, granted=0, **{"o.ready": 0})
 
 
 LONG = [((1 << bit) + 6, *kind) for bit, kind in product(range(8, 30), ((0, 0), (1, 0), (1, 1)))]
@@ -235,8 +229,7 @@ async def test_a_rate_limits_the_mean_of_sent_bytes(ctx, dut, stalls, size, rate
 async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, case):
     elements, dtype, wide = case
     op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
-    drive(ctx, dut.o, ready=1)
-    drive(ctx, dut, told=1)
+    drive(ctx, dut, told=1, **{"o.ready": 1})
     await put(ctx, dut.i, op)
     drive(ctx, dut.i, payload=op | {"peer": 5}, valid=1)
     drive(ctx, dut, popped=1)
@@ -250,8 +243,7 @@ async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, 
 async def test_owed_beats_are_counted_modulo_a_power_of_two(ctx, dut, case, py_rng):
     modulus = 1 << ELEMENTS_BITS + 1
     op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
-    drive(ctx, dut.o, ready=1)
-    drive(ctx, dut, told=1)
+    drive(ctx, dut, told=1, **{"o.ready": 1})
     while owed != modulus:
         owed += beats_of(op, "wide_in")
         await put(ctx, dut.i, op)
@@ -271,8 +263,7 @@ async def test_a_new_peer_gets_its_grant_after_half_a_window_of_its_own_beats(ct
     for beats, tells in ((WINDOW - remaining, told), (WINDOW, 1)):
         drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
         await ctx.tick().until(dut.ready)
-        drive(ctx, dut, told=1)
-        drive(ctx, dut.o, ready=1)
+        drive(ctx, dut, told=1, **{"o.ready": 1})
         await ctx.tick()
         drive(ctx, dut.i, valid=0)
         grants = []
@@ -293,9 +284,10 @@ def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
         for net in nets
     ]
     ops = list(with_peers(py_rng, ops, 0.2, 1 << CORE_BITS))
-    remaining = [0]  # beats of accepted operations that are still in the buffer or have not arrived
+    remaining = 0  # beats of accepted operations that are still in the buffer or have not arrived
 
     async def neighbours(ctx):
+        nonlocal remaining
         room, buffer, announced = 0, 0, None
         need = deque()  # each peer in order, and the number of its beats that have not arrived
         for op in filter(lambda op: op["net"], ops):
@@ -304,7 +296,7 @@ def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
             need[-1][1] += beats_of(op, "wide_in")
         passing = iter(ops)
         while True:
-            popped = bool(remaining[0] and buffer and py_rng.random() < 0.9)
+            popped = bool(remaining and buffer and py_rng.random() < 0.9)
             told = py_rng.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
             drive(ctx, dut, popped=popped, told=told)
             *_, ready, peer, passes = await ctx.tick().sample(dut.ready, dut.peer, dut.o.valid & dut.o.ready)
@@ -318,14 +310,14 @@ def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
                 assert peer == announced
                 room += WINDOW // 2
             assert room + buffer <= WINDOW
-            buffer, remaining[0] = buffer - popped, remaining[0] - popped
+            buffer, remaining = buffer - popped, remaining - popped
             if passes:
                 op = next(passing)
                 assert not op["net"] or op["peer"] == peer
-                remaining[0] += beats_of(op, "wide_in") * op["net"]
+                remaining += beats_of(op, "wide_in") * op["net"]
             if announced is not None and need[0][1] and room and py_rng.random() < 0.9:
                 room, buffer, need[0][1] = room - 1, buffer + 1, need[0][1] - 1
 
     words = [ReceiveOp.const(op).as_bits() for op in ops]
-    options = {"stall": {"i": 0.0, "o": 0.3}, "hold": {"o": lambda cycle: remaining[0] > 1}, "warm_up": WARM_UP}
+    options = {"stall": {"i": 0.0, "o": 0.3}, "hold": {"o": lambda cycle: remaining > 1}, "warm_up": WARM_UP}
     assert play(dut, {"i": words}, {"o": len(ops)}, others=[neighbours], **options).payloads["o"] == words

@@ -12,10 +12,10 @@ LINK_BYTES, HBM_BYTES = TRIED
 @simulated(lambda: CollectiveLoader(*TRIED))
 async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
     axi, parts, elsewhere = dut.axi, HBM_BYTES // LINK_BYTES, 1 << 32
-    ops = [operation(4 * words, FP32, 0), operation(3, FP32, elsewhere)]
+    ops = [operation(3, FP32, elsewhere), operation(4 * words, FP32, 0)]  # the last one first
     ends = [line(n) for n in range(parts * (words - 20), parts * words + 1)]
     ends += [line(parts * words + 1) & 0xFFFF_FFFF]
-    drive(ctx, dut.ops, payload=ops[0], valid=1)
+    drive(ctx, dut.ops, payload=ops.pop(), valid=1)
     drive(ctx, dut, **{"axi.ar.ready": 1, "beats.ready": 1})
     await ctx.tick().repeat(10)
     delivered = 0
@@ -24,7 +24,7 @@ async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
             ctx.set(axi.r.valid, valid)
             await ctx.tick().repeat(BURST_BEATS)
         delivered += BURST_BEATS
-    bursts, beats, requested, number = [], [], delivered + BURST_BEATS, 0
+    bursts, beats, requested = [], [], delivered + BURST_BEATS
     for _ in range(8 * dut.words):
         ctx.set(axi.r.valid, delivered < requested)
         ctx.set(axi.r.payload.data, sum(line(parts * delivered + n) << 8 * LINK_BYTES * n for n in range(parts)))
@@ -36,10 +36,8 @@ async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
             bursts.append((burst.addr, burst.len + 1))
             requested = burst.addr % elsewhere // HBM_BYTES + burst.len + 1 + words * (burst.addr >= elsewhere)
         if taken:
-            number += 1
-            drive(ctx, dut.ops, payload=ops[number % len(ops)], valid=number < len(ops))
-        if valid_beat:
-            beats.append(beat)
+            drive(ctx, dut.ops, valid=bool(ops), payload=ops.pop() if ops else {})
+        beats += [beat] * valid_beat
     last = (words - 1) // BURST_BEATS * BURST_BEATS
     assert bursts[-2:] == [(last * HBM_BYTES, words - last), (elsewhere, 1)]
     assert beats[-len(ends) :] == ends and ctx.get(dut.idle)
