@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
@@ -22,8 +23,7 @@ async def test_one_flit_per_cycle_in_both_directions_with_the_latency(ctx, pair,
         drive(ctx, i, valid=1)
         drive(ctx, o, ready=1)
     for cycle in range(100):
-        seen = [port.ready for port in ins] + [port.valid for port in outs]
-        _, _, *bits = await ctx.tick().sample(*seen)
+        _, _, *bits = await ctx.tick().sample(*(port.ready for port in ins), *(port.valid for port in outs))
         accepted, delivered = sum(bits[: len(ins)]), sum(bits[len(ins) :])
         assert (accepted, delivered) == (len(ENDS), len(ENDS) * (cycle >= through))
 
@@ -31,14 +31,12 @@ async def test_one_flit_per_cycle_in_both_directions_with_the_latency(ctx, pair,
 @pytest.mark.parametrize("full", [*slow(0), 1])
 @simulated(lambda: Pair(1))
 async def test_a_blocked_virtual_channel_accepts_a_window_and_does_not_block_the_other(ctx, pair, full):
-    accepted, cycles = [0] * len(PATHS), 200
+    cycles, window = 200, sequence_window(2)
     for end, vc in PATHS:
         drive(ctx, pair.i[end][vc], valid=1)
         drive(ctx, pair.o[end][vc], ready=vc != full)
-    for _ in range(cycles):
-        _, _, *ready = await ctx.tick().sample(*(pair.i[end][vc].ready for end, vc in PATHS))
-        accepted = [count + one for count, one in zip(accepted, ready, strict=True)]
-    window = sequence_window(2)
+    ready = [pair.i[end][vc].ready for end, vc in PATHS]
+    accepted = np.sum([(await ctx.tick().sample(*ready))[2:] for _ in range(cycles)], axis=0).tolist()
     assert accepted == [window if vc == full else cycles - window for _, vc in PATHS]
 
 

@@ -41,10 +41,7 @@ class Output:
 
 
 class RouterModel:
-    """Cycle-accurate model of a router."""
-
-    SLOTS = 2
-    """Number of slots in the buffer of an input."""
+    """Cycle-accurate model of a router; the buffer of an input has two slots."""
 
     def __init__(self, instance: Instance):
         sources = came_from(instance)
@@ -54,12 +51,12 @@ class RouterModel:
             inputs = [n for n, source in enumerate(sources) if number in reachable(instance, *source)]
             self.outputs.append(Output(inputs[:-LOCAL_PORTS], inputs[-LOCAL_PORTS:]))
 
-    def ready(self, number: int) -> bool:
-        return len(self.inputs[number]) < self.SLOTS
+    def ready(self) -> list[bool]:
+        return [len(queue) < 2 for queue in self.inputs]
 
     def step(self, offered: Mapping[int, tuple[int, int]], taken: Sequence[bool]) -> None:
         """Advance by one cycle; `offered` has a flit and its output by input, `taken` acceptance by output."""
-        ready = [self.ready(number) for number in range(len(self.inputs))]
+        ready = self.ready()
         heads = [queue[0] if queue else None for queue in self.inputs]
         for number, output in enumerate(self.outputs):
             if output.flit is not None and not taken[number]:
@@ -111,7 +108,7 @@ class Machine:
                 assert ctx.get(stream.valid) == (shown is not None)
                 assert shown is None or ctx.get(stream.payload.as_value()) == shown
                 self.passed += shown is not None and taken[number]
-            ready = [model.ready(number) for number in range(len(self.ins))]
+            ready = model.ready()
             assert [ctx.get(stream.ready) for stream in self.ins] == ready
             model.step(offered, taken)
             self.offered = offered = {number: entry for number, entry in offered.items() if not ready[number]}

@@ -2,7 +2,7 @@ import pytest
 
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.isa import Cause
-from tests.hdl.simulation import drive, expect, simulated
+from tests.hdl.simulation import drive, expect, pulse, simulated
 
 QUEUES = 3
 SHORTAGE = 0x12_3456_07
@@ -50,12 +50,9 @@ async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, wa
     set_up(ctx, dut, limit=limit, busy=0b101, waiting=waiting, peer_address=address)
     ctx.set(dut.peer, {"valid": 1, "core": core})
     for _ in range(5):
-        ctx.set(dut.progress, 0)
         await ctx.tick().repeat(limit)
-        ctx.set(dut.progress, 1)
-        await ctx.tick()
+        await pulse(ctx, dut.progress)
         assert not ctx.get(dut.error.valid)
-    ctx.set(dut.progress, 0)
     await ctx.tick().repeat(limit + 2)
     for _ in range(2):
         expect(ctx, dut.error, valid=1, queue=2, cause=Cause.STUCK, address=address, detail=1 << 8 | core)
