@@ -27,14 +27,12 @@ class Traffic:
     """Operations with their inputs and expected outputs."""
 
     def __init__(self, link_bytes: int, seed: int = SEED, draw: dict[str, int] = DRAWS[0]):
-        self.link_bytes = link_bytes
-        self.draw = draw
+        self.link_bytes, self.draw = link_bytes, draw
         self.rng = np.random.default_rng(seed)
         self.ops, self.net, self.load, self.store_ops = [], [], [], []
         self.results = {"store": [], "forward": []}
-        """Expected bytes that each operation stores or forwards, in order."""
-        self.rounded = {"store": [], "forward": []}
-        """Whether each operation rounds elements to half their size, so that two result beats fit one output beat."""
+        """Bytes that each operation stores or forwards, in order, and whether it rounds elements to half their size, so
+        that two result beats fit one output beat."""
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
         """Add an operation; with `ties`, its FP32 sums are halfway between BF16 numbers, or one bit from halfway."""
@@ -59,10 +57,9 @@ class Traffic:
         else:
             content = a.astype(f"<u{element_bytes(dtype)}").tobytes()
             (self.net if op["net"] else self.load).extend(beats_of_bytes(content, self.link_bytes, rng))
+        rounds = op["net"] and op["load"] and dtype == BF16 and not op.get("wide_out")
         for sink, results in self.results.items():
-            if op.get(sink):
-                results.append(content)
-                self.rounded[sink].append(op["net"] and op["load"] and dtype == BF16 and not op.get("wide_out"))
+            results += [(content, rounds)] * op.get(sink, 0)
 
     def _reduced(self, a, b, first: int, dtype: CollectiveType, fields) -> np.ndarray:
         words = alu(OPERATION[fields.get("op", ReduceOp.SUM)], a, b, dtype == INT32)
@@ -92,14 +89,13 @@ class Traffic:
         inputs = {"ops": self.ops, "net": self.net, "load": self.load}
         outputs = {"store_ops": len(self.store_ops)}
         for sink, results in self.results.items():
-            outputs[sink] = sum(-(-len(content) // self.link_bytes) for content in results)
+            outputs[sink] = sum(-(-len(content) // self.link_bytes) for content, _ in results)
         dut = ReceivePath(self.link_bytes)
         played = play(dut, inputs, outputs, constants=self.draw, finished="idle", seed=SEED, **options)
         assert played.payloads["store_ops"] == self.store_ops
         for sink, results in self.results.items():
-            beats = iter(played.payloads[sink])
-            half = self.link_bytes // 2
-            for number, (content, rounds) in enumerate(zip(results, self.rounded[sink], strict=True)):
+            beats, half = iter(played.payloads[sink]), self.link_bytes // 2
+            for number, (content, rounds) in enumerate(results):
                 count = -(-len(content) // self.link_bytes)
                 result = b"".join(beat.to_bytes(self.link_bytes, "little") for beat in islice(beats, count))
                 beyond = -(-len(content) // half) * half  # start of the unused half of the last beat, if any
