@@ -42,16 +42,13 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> dict
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)
     bf16 = dtype == T.BF16
-    size, chunk = 2 if bf16 else 4, isa.GRANULE * one.chunk
+    wide_in = bf16 and not one.narrow
+    size, chunk = isa.element_bytes(dtype), isa.GRANULE * one.chunk
     half = min(-(-count // (2 * isa.GRANULE)) * isa.GRANULE, count)
     start, end = ((0, half), (half, count))[channel]
     lists = {name: [] for name in ("loads", "receives", "send_loads", "sends")}
-    greeted = {}
-
-    def core(rank):
-        return one.group.cores[rank % n]
-
-    succ, pred, root = core(r + d), core(r - d), core(one.root)
+    greeted, cores = {}, one.group.cores
+    succ, pred, root = cores[(r + d) % n], cores[(r - d) % n], cores[one.root]
 
     def is_new(way, peer):
         before, greeted[way] = greeted.get(way), peer
@@ -90,7 +87,6 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> dict
         receive(None, target, first, elements, load=True, store=True)
 
     def reduce(block, first, elements, *, final, on):
-        wide_in = bf16 and not one.narrow
         wide_out = wide_in and not final
         load("loads", block, first, elements, wide=bf16)
         flags = {"final": final, "wide_in": wide_in, "wide_out": wide_out, "stochastic": final and one.stochastic}
@@ -109,7 +105,7 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> dict
                 if elements <= 0:
                     continue
                 if step == 1:
-                    give(succ, block, first, elements, wide=bf16 and not one.narrow)
+                    give(succ, block, first, elements, wide=wide_in)
                 elif step <= n:
                     reduce(block, first, elements, final=step == n, on=step < n or not scatter)
                 else:
@@ -135,9 +131,9 @@ def operations(one: Collective, channel: int, rounds: int | None = None) -> dict
                 pass_on(0, first, elements, on=position < n - 1)
     elif kind == K.ALL_TO_ALL:
         for step in range(1, (n - channel) // 2 + 1):
-            to, of = r + d * step, r - d * step
-            give(core(to), to % n, 0, count)
-            receive(core(of), of % n, 0, count, store=True)
+            to, of = (r + d * step) % n, (r - d * step) % n
+            give(cores[to], to, 0, count)
+            receive(cores[of], of, 0, count, store=True)
         if channel == 1:
             copy(r, r, 0, count)
     elif kind == K.SEND and start < end:

@@ -103,8 +103,7 @@ def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hb
     size = element_bytes(dtype) * elements
     step = -(-size // 64) * 64
     ops = [operation(elements, dtype, n * step % (SIZE - step + 64), **flags) for n in range(count)]
-    played = transfer(link_bytes, hbm_bytes, ops, latency=LATENCY)
-    cycles = played.cycles["beats"]
+    cycles = transfer(link_bytes, hbm_bytes, ops, latency=LATENCY).cycles["beats"]
     assert transfer is store or cycles[0] < LATENCY + 10 + link_bytes // hbm_bytes
     assert cycles[-1] - cycles[0] <= max(beats * count, count * -(-size // hbm_bytes))
 
