@@ -1,7 +1,7 @@
 import pytest
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
-from tests.hdl.simulation import drive, pulse, simulated
+from tests.hdl.simulation import drive, expect, pulse, simulated
 
 SEED = 2014
 ENGINES, LINES, BANKS = 3, 4, 4
@@ -50,8 +50,7 @@ async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
         ctx.set(port, int(rng.integers(BANKS)) if bank is None else bank)
     drive(ctx, arbiter, turn=turn, held_up=held_up)
     granted, stalled, urgent = model.answer(wishes, turn, held_up)
-    seen = ctx.get(arbiter.grants), ctx.get(arbiter.stalls), ctx.get(arbiter.urgent)
-    assert seen == (bits(granted), bits(stalled), urgent), (wishes, turn, held_up)
+    expect(ctx, arbiter, (wishes, turn, held_up), grants=bits(granted), stalls=bits(stalled), urgent=urgent)
     await ctx.tick()
     return granted, stalled
 

@@ -79,8 +79,7 @@ class Traffic:
 
     def __init__(self, config: Config, seed: int):
         print(f"seed {seed}")
-        self.rng = np.random.default_rng(seed)
-        self.config = config
+        self.rng, self.config = np.random.default_rng(seed), config
         self.early = bool(config.port_latency)
         self.memory = onchip.OnChipMemory(config)
         self.ports = ports_of(self.memory, config)
@@ -129,15 +128,13 @@ class Traffic:
                 address = port.request["address"]
                 bank = None if port.at_psum else address // self.config.line_bytes % self.config.sbuf_banks
                 meeting[port.writes, port.at_psum, bank].append(port)
-        for (_, at_psum, _), here in meeting.items():
+        for (writes, at_psum, _), here in meeting.items():
             served = [p for p in here if taken[id(p)]]
             if at_psum and not psum_ready["psum_write"]:
                 assert not served
-                continue
-            if self.early and not served and self.any_urgent(here[0].writes, at_psum):
-                continue
-            assert len(served) == 1
-            assert served[0] in self.first_of(here)
+            elif served or not self.early or not self.any_urgent(writes, at_psum):
+                (one,) = served
+                assert one in self.first_of(here)
 
     def any_urgent(self, writes: bool, at_psum: bool) -> bool:
         """Return whether a line of any bank is urgent, which stalls all engines with registered ports."""
@@ -155,7 +152,8 @@ class Traffic:
         vector = [p for p in reads if p.signals is self.memory.vector_psum]
         others = [p for p in reads if p.signals is not self.memory.vector_psum]
         first = self.first_of(others) if others else []
-        meeting = [p for p in first if vector and self.psum_bank(p.request) == self.psum_bank(vector[0].request)]
+        banks = {self.psum_bank(p.request["address"]) for p in vector}
+        meeting = [p for p in first if self.psum_bank(p.request["address"]) in banks]
         urgent = [p for p in meeting if p.is_patient and p.waited >= bank_arbiter.LINE_PATIENCE]
         served = [p for p in others if taken[id(p)]]
         self.beside += bool(served and vector and taken[id(vector[0])])
@@ -187,16 +185,15 @@ class Traffic:
         expected, wanted = port.due.pop(cycle)
         if port.name == "stationary":
             expected = np.tile(expected, 16 // self.config.load_bytes)
-        bits = len(port.signals.data)
-        seen = np.frombuffer(ctx.get(port.signals.data).to_bytes(bits // 8, "little"), np.uint8)
+        seen = np.frombuffer(ctx.get(port.signals.data).to_bytes(len(port.signals.data) // 8, "little"), np.uint8)
         if port.is_line and wanted["storage"] == OnChipStorage.PSUM:
             word = slice(4 * wanted["word"], 4 * wanted["word"] + 4)
             expected, seen = expected[0, word], seen[word]
         np.testing.assert_array_equal(seen.reshape(expected.shape), expected, f"{port.name} in cycle {cycle}")
         self.compared += 1
 
-    def psum_bank(self, request: dict) -> int:
-        return request["address"] // self.config.psum_bank % self.config.psum_banks
+    def psum_bank(self, address: int) -> int:
+        return address // self.config.psum_bank % self.config.psum_banks
 
     async def bench(self, ctx, cycles: int, phases: Sequence[tuple[float, float]]) -> None:
         """Run phases of `cycles` cycles: the probability that an idle port makes a request, and the share to PSUM."""
@@ -212,10 +209,10 @@ class Traffic:
             reading = sum(1 << bank for bank in range(self.config.psum_banks) if rng.random() < 0.2)
             ctx.set(memory.psum_reading, reading)
             for name, due in self.psum_due.items():
+                port = getattr(memory, name)
                 if self.early:
-                    bank = self.psum_bank({"address": ctx.get(getattr(memory, name).address)})
-                    psum_ready[name] = not reading >> bank & 1
-                drive(ctx, getattr(memory, name), ready=psum_ready[name], data=due)
+                    psum_ready[name] = not reading >> self.psum_bank(ctx.get(port.address)) & 1
+                drive(ctx, port, ready=psum_ready[name], data=due)
             ctx.set(memory.psum_write.ready, psum_ready["psum_write"])
             for port in self.ports:
                 if not port.writes:
