@@ -15,15 +15,18 @@ TOP = LOCAL_BASE + MEMORY_BYTES
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a program: trace, registers and labels."""
+    """Result of a program: trace and labels."""
 
     trace: list[TraceEntry]
-    registers: list[int]
     labels: Mapping[str, int]
 
     @property
     def traps(self) -> list[tuple[int, int]]:
         return [(entry.pc, entry.cause) for entry in self.trace if entry.trap]
+
+    def written(self, register: int) -> list[int]:
+        """Return the values that instructions wrote to a register, in order."""
+        return [entry.value for entry in self.trace if entry.rd == register]
 
 
 def assemble(text: str) -> ControlProgram:
@@ -40,15 +43,11 @@ def assemble(text: str) -> ControlProgram:
         return compile_program([source], runtime=())
 
 
-def run(text: str, *, device=None, sim: str = "verilator", **work) -> Run:
+def run(text: str, *, device: CpuDevice | None = None, **work) -> Run:
     """Run a program, see `assemble`, in lockstep with the golden hart."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
-    options = CpuWork(program=executable, limit=20_000, trace=True, **work)
-    outcome = run_device(device or CpuDevice(), options, sim=sim)
+    outcome = run_device(device or CpuDevice(), CpuWork(program=executable, limit=20_000, trace=True, **work))
     comparison = compare(executable, outcome.events)
     assert comparison.mismatch is None and comparison.ended, comparison.mismatch
-    registers = [0] * 32
-    for entry in outcome.events:
-        registers[entry.rd] = entry.value if entry.rd else 0
-    return Run(list(outcome.events), registers, program.symbols)
+    return Run(list(outcome.events), program.symbols)

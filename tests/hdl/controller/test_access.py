@@ -4,7 +4,6 @@ from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.programs import run
 
-OFFSET_IN_MEMORY = 0x1000
 BEFORE = bytes(range(0x71, 0x91, 2))
 """Initial bytes, with signs of both kinds."""
 OFFSETS = range(8)
@@ -16,7 +15,7 @@ def run_accesses(instructions: list[str], copies: int, **options):
     words = [int.from_bytes(BEFORE[position : position + 4], "little") for position in range(0, len(BEFORE), 4)]
     fill = [f"li x{20 + position}, {word}" for position, word in enumerate(words)]
     fill += [f"sw x{20 + position // 4 % 4}, {position}(x30)" for position in range(0, copies * len(BEFORE), 4)]
-    return run("\n".join([f"li x30, LOCAL_BASE + {OFFSET_IN_MEMORY}", *fill, *instructions]), **options)
+    return run("\n".join(["li x30, LOCAL_BASE + 0x1000", *fill, *instructions]), **options)
 
 
 @pytest.mark.parametrize("stall", [0, 128])
@@ -27,7 +26,7 @@ def test_loads(stall):
         for load, size in LOADS.items()
         for offset in OFFSETS
     ]
-    assert [entry.value for entry in result.trace if entry.rd == 2] == expected
+    assert result.written(2) == expected
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -39,8 +38,7 @@ def test_store(store):
     stores = [f"{store} x2, {17 * offset}(x30)" for offset in OFFSETS]
     loads = [f"lw x3, {position}(x30)" for position in range(0, len(expected), 4)]
     result = run_accesses([f"li x2, {value}", *stores, *loads], len(OFFSETS))
-    found = [entry.value.to_bytes(4, "little") for entry in result.trace if entry.rd == 3]
-    assert b"".join(found) == expected
+    assert b"".join(word.to_bytes(4, "little") for word in result.written(3)) == expected
 
 
 @pytest.mark.parametrize("access", ["lw x2, 0(x28)", "sw x2, 0(x28)", "lw x2, 2(x28)", "sh x2, 3(x28)"])
@@ -48,6 +46,5 @@ def test_mtval_has_all_bits_of_an_address_without_memory(access):
     addresses = [LOCAL_BASE | 1 << bit for bit in range(MEMORY_BYTES.bit_length() - 1, 31)] + [LOCAL_BASE | 0x7FF0_0000]
     begin = "j begin\nhandler: csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret\nbegin:"
     tries = [f"la x29, behind{n}; li x28, {position}; {access}\nbehind{n}:" for n, position in enumerate(addresses)]
-    result = run("\n".join([begin, *tries]))
     offset = int(access[access.index(",") + 1 : access.index("(")])
-    assert [entry.value for entry in result.trace if entry.rd == 21] == [position + offset for position in addresses]
+    assert run("\n".join([begin, *tries])).written(21) == [position + offset for position in addresses]

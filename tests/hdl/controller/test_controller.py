@@ -16,17 +16,15 @@ async def control(ctx, unit, program: str, limit: int = 2000, latency: int = 3):
         await flash(ctx, unit.load, {"number": number, "data": word})
     assert not ctx.get(unit.trace_valid)
     ctx.set(unit.run, 1)
-    bus, waiting, waited = unit.peripheral, [], 0
+    bus, responses, waited = unit.peripheral, set(), 0
     ctx.set(bus.ready, 1)
-    for _ in range(limit):
-        waiting = [remaining - 1 for remaining in waiting]
-        ctx.set(bus.response, 0 in waiting)
-        waiting = [remaining for remaining in waiting if remaining]
+    for cycle in range(limit):
+        ctx.set(bus.response, cycle in responses)
         if ctx.get(unit.trace_valid) and ctx.get(unit.trace_rd):
             registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
         if ctx.get(bus.valid):
             drive(ctx, bus, result=REPLY, error=ctx.get(bus.address) == REGISTERS + 0x100)
-            waiting.append(latency)
+            responses.add(cycle + latency)
             if ctx.get(bus.write):
                 written.append((ctx.get(bus.address), ctx.get(bus.data)))
                 if ctx.get(bus.address) == EXIT:

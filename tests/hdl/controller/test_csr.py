@@ -1,4 +1,4 @@
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise, product
 
 import pytest
 
@@ -84,34 +84,29 @@ def test_cycles_and_time_count_two_per_csr_instruction():
 
 
 def test_set_and_clear_with_all_pairs_of_bits(rng):
-    words = [int(word) for word in rng.integers(1 << 32, size=32)]
+    pairs = list(pairwise(rng.integers(1 << 32, size=32).tolist()))
     text = "".join(
         f"li x1, {old}; csrrw x0, mscratch, x1; li x1, {new}; csrr{way} x2, mscratch, x1; csrrs x2, mscratch, x0\n"
-        for way in "sc"
-        for old, new in pairwise(words)
+        for way, (old, new) in product("sc", pairs)
     )
-    expected = [result for old, new in pairwise(words) for result in (old, old | new)]
-    assert values(text) == expected + [result for old, new in pairwise(words) for result in (old, old & ~new)]
+    reads = [(old, old | new) for old, new in pairs] + [(old, old & ~new) for old, new in pairs]
+    assert values(text) == list(chain(*reads))
 
 
 @pytest.mark.parametrize("counter", ["minstret", "mcycle"])
 def test_counts_of_64_bits_with_carries_into_every_bit(counter):
     highs = [0, ONES, 0x5555_5555, 0xAAAA_AAAA, *((1 << bit) - 1 for bit in range(1, 32))]
-    text = ""
-    for high in highs:
-        for low in (0x5555_5555, 0xAAAA_AAAA, ONES - 1):
-            text += f"""
-                li x1, {high}; csrrw x0, {counter}h, x1; li x1, {low}; csrrw x0, {counter}, x1
-                nop; nop; nop; csrrs x2, {counter}h, x0; csrrs x3, {counter}, x0
-            """
+    counts = list(product(highs, (0x5555_5555, 0xAAAA_AAAA, ONES - 1)))
+    text = "".join(
+        f"""
+        li x1, {high}; csrrw x0, {counter}h, x1; li x1, {low}; csrrw x0, {counter}, x1
+        nop; nop; nop; csrrs x2, {counter}h, x0; csrrs x3, {counter}, x0
+        """
+        for high, low in counts
+    )
     reads = iter(values(text))
-    differences = {}
-    for high in highs:
-        for low in (0x5555_5555, 0xAAAA_AAAA, ONES - 1):
-            count = next(reads) << 32 | next(reads)
-            differences.setdefault(low, set()).add(count - (high << 32) - low & (1 << 64) - 1)
-    ((difference,), *others) = differences.values()
-    assert others == [{difference}] * 2 and 3 < difference < 20
+    (difference,) = {((next(reads) - high) << 32) + next(reads) - low & (1 << 64) - 1 for high, low in counts}
+    assert 3 < difference < 20
 
 
 def test_numbers_one_bit_away_from_a_register_are_illegal():

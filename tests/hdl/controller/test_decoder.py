@@ -1,11 +1,10 @@
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
-from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, expect, simulated
 
 SEED = 4004
 REGIONS = ((4,), (1, 2))
-NO_OWNER = 0xF
 
 
 @pytest.mark.parametrize(
@@ -14,11 +13,10 @@ NO_OWNER = 0xF
 @simulated(lambda latency: Decoder(REGIONS, latency))
 async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_share, warm_up, rng):
     accepted, responses = [], []
-    pending = None
-    request = late = None
+    pending = request = late = None
     for _ in range(3000):
         if request is None and rng.random() < 0.8:
-            region = int(rng.choice((1, 2, 4, 0, 8, NO_OWNER)))
+            region = int(rng.choice((1, 2, 4, 0, 8, 0xF)))
             request = {"address": region << 32 - REGION_BITS | 4 * int(rng.integers(1 << 20))}
             request |= {name: int(rng.integers(end)) for name, end in (("write", 2), ("mask", 16), ("data", 1 << 32))}
             drive(ctx, dut.bus, **request)
@@ -38,9 +36,7 @@ async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_sha
         owner = next((number for number, regions in enumerate(REGIONS) if request and region in regions), None)
         for number, peripheral in enumerate(dut.peripherals):
             offered = bool(request and free and owner == number)
-            assert ctx.get(peripheral.valid) == offered
-            if offered:
-                assert {name: ctx.get(getattr(peripheral, name)) for name in request} == request
+            expect(ctx, peripheral, valid=offered, **request if offered else {})
         taken = request is not None and ctx.get(dut.bus.ready)
         if request is not None:
             assert taken == (free and (owner is None or ctx.get(dut.peripherals[owner].ready)))
