@@ -24,8 +24,6 @@ __all__ = ["HBM_BYTES", "Error", "Memories", "Outcome", "run_copies"]
 HBM_BYTES = 1 << 18
 """Size of HBM; addresses beyond it get an error response."""
 
-_PROGRAM_DEPTH = 4096
-
 Memories = dict[Storage, np.ndarray]
 """uint8 [partitions, bytes]; HBM has one partition."""
 
@@ -74,7 +72,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "COLUMNS": config.columns,
         "SBUF_LINES": config.sbuf_bytes // config.hbm_bytes,
         "PSUM_LINES": config.psum_bytes // config.hbm_bytes,
-        "PROGRAM_DEPTH": _PROGRAM_DEPTH,
+        "PROGRAM_DEPTH": 4096,
     }
     engine = to_verilog("dma_engine", DmaEngine(config))
     design = machine_design(Path(__file__).with_suffix(".v"), defines, engine, ("counters", "seen"))
