@@ -1,6 +1,7 @@
 """Host software with the simulated board, on lines that drop and corrupt bytes."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,17 +49,10 @@ def test_memory_on_a_line_that_loses_and_changes_bytes(py_rng):
         assert port.repeated == bad.disturbed > 10
 
 
-class Deaf:
-    def exchange(self, data: bytes, wanted: int) -> bytes:
-        return b""
-
-    def drain(self) -> None:
-        pass
-
-
 def test_nobody_answers():
+    deaf = SimpleNamespace(exchange=lambda data, wanted: b"", drain=lambda: None)
     with pytest.raises(LinkError, match=r"^READ_REGISTER at STATUS was sent 5 times, the last .* but 0 bytes$"):
-        HostPort(Deaf()).read_register(BoardRegister.STATUS)
+        HostPort(deaf).read_register(BoardRegister.STATUS)
 
 
 def test_the_board_refuses():

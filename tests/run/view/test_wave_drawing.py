@@ -5,11 +5,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from vcd import VCDWriter
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.view.wave_drawing import draw_waves
 from neuroncore_rtl.run.view.wave_groups import Trace
 from neuroncore_rtl.tb.cli.wave_pictures import draw_core, draw_engine, draw_first_screen
+from tests.hdl.simulation import slow
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -25,23 +27,20 @@ GROUPS = {
     ],
 }
 
-CYCLES = ["0go xword xsum", "1go b101word", "b1010word b00111111110000000000000000000000sum", "0go", "b0word"]
-"""The changes in each cycle."""
+VALUES = {"go": [0, 1, 1, 0, 0], "word": ["x", 5, 10, 10, 0], "sum": ["x", "x", *3 * [0x3FC00000]]}
+"""The values in each cycle."""
 
 
 def recorded(folder: Path) -> Path:
     path = folder / "a.vcd"
-    widths = {"clk": 1, "go": 1, "word": 4, "sum": 32}
-    lines = ["$scope module top $end", *(f"$var wire {bits} {name} {name} $end" for name, bits in widths.items())]
-    lines += ["$upscope $end", "$enddefinitions $end"]
-    for number, changes in enumerate(CYCLES):
-        lines.append(f"#{10 * number}")
-        for change in changes.split():
-            name = next(name for name in widths if change.endswith(name))
-            code = change.removesuffix(name)
-            lines.append(f"b{code.removeprefix('b')} {name}" if widths[name] > 1 else f"{code}{name}")
-        lines += ["0clk", f"#{10 * number + 5}", "1clk"]
-    path.write_text("\n".join(lines) + "\n")
+    with path.open("w") as file, VCDWriter(file) as writer:
+        widths = {"clk": 1, "go": 1, "word": 4, "sum": 32}
+        wires = {name: writer.register_var("top", name, "wire", bits) for name, bits in widths.items()}
+        for cycle in range(5):
+            for name, values in VALUES.items():
+                writer.change(wires[name], 10 * cycle, values[cycle])
+            writer.change(wires["clk"], 10 * cycle, 0)
+            writer.change(wires["clk"], 10 * cycle + 5, 1)
     return path
 
 
@@ -78,10 +77,9 @@ def test_cycles_are_counted_from_the_origin(tmp_path):
             draw_waves(vcd, "top", GROUPS, cycles, "go")
 
 
-SLOW = pytest.param("core", draw_core, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name, draw", [("array", draw_first_screen), ("engine", draw_engine), SLOW])
+@pytest.mark.parametrize(
+    "name, draw", [("array", draw_first_screen), ("engine", draw_engine), *slow(("core", draw_core))]
+)
 def test_the_picture_is_up_to_date(tmp_path, name, draw):
     written = (ROOT / "docs" / "pictures" / f"waves_{name}.svg").read_text()
     assert draw(tmp_path) == written, "python -m neuroncore_rtl.tb.cli.wave_pictures writes it again"
