@@ -10,7 +10,7 @@ from amaranth._toolchain.yosys import find_yosys
 from neuroncore_rtl.hdl.verilog.yosys import run_yosys
 from neuroncore_rtl.run.sim import clang
 
-__all__ = ["Oracle", "yosys"]
+__all__ = ["Oracle"]
 
 Widths = Mapping[str, int]
 
@@ -55,17 +55,13 @@ extern "C" void simulate(int cycles, int instances, const uint32_t* given, const
 """
 
 
-def yosys(script: str) -> str:
-    return run_yosys(script)
-
-
 class Oracle:
     """An RTLIL module compiled by CXXRTL; when outputs are sampled, `late` inputs have the next cycle's value."""
 
     def __init__(self, name: str, text: str, inputs: Widths, outputs: Widths, late: Widths, folder: Path):
         self.output_words = sum(-(-width // 32) for width in outputs.values())
         script = f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {name}\nwrite_cxxrtl -g0\n"
-        (folder / f"{name}.cc").write_text(yosys(script))
+        (folder / f"{name}.cc").write_text(run_yosys(script))
         lines = {
             "set_inputs": [f"set(t.{_mangled(port)}, given);" for port in inputs],
             "set_late": [f"set(t.{_mangled(port)}, late);" for port in late],

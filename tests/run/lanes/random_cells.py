@@ -102,7 +102,7 @@ class RandomCells:
             left -= length
         return parts[0] if len(parts) == 1 else "{ " + " ".join(parts) + " }"
 
-    def wire(self, width: int, kind: str = "") -> str:
+    def wire(self, width: int) -> str:
         name = f"\\w{len(self.wires)}"
         self.wires.append(f"wire width {width} {name}")
         return name
@@ -131,17 +131,14 @@ class RandomCells:
         if self.py_rng.random() < 0.2:
             self.own[value] = width
 
-    def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None, shown=True):
+    def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None) -> None:
         a = self.width(kind) if a is None else a
         if y is None:
             y = self.py_rng.choice((1, 1, 3)) if kind in REDUCTIONS else self.width(kind)
         signed = self.py_rng.random() < 0.5 if signed is None else signed
-        result = self.cell(kind, y, A=(self.value(a), a, signed))
-        if shown:
-            self.show(kind, result, y)
-        return result, y
+        self.show(kind, self.cell(kind, y, A=(self.value(a), a, signed)), y)
 
-    def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
+    def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> str:
         draw = self.py_rng.random
         both = draw() < 0.5
         a_signed, b_signed = signed or (both, both)
@@ -157,16 +154,20 @@ class RandomCells:
                 a = y + (1 << b) - 1
                 b_signed = False
         a_signed = a_signed and not (kind in ("shr", "shift") and y > a)
-        result = self.cell(kind, y, **{"A": (self.value(a), a, a_signed), "B": (self.value(b), b, b_signed)})
+        result = self.cell(kind, y, A=(self.value(a), a, a_signed), B=(self.value(b), b, b_signed))
         if shown:
             self.show(kind, result, y)
-        return result, y
+        return result
+
+    def multiplexer(self, width: int, a: str, b: str, s: str, count: int = 0) -> str:
+        """Return the output of a multiplexer of two values, or with `count` of `a` and that many values in `b`."""
+        result = self.wire(width)
+        kind, size = ("pmux", {"S_WIDTH": count}) if count else ("mux", {})
+        self.add(kind, {"WIDTH": width, **size}, {"A": a, "B": b, "S": s, "Y": result})
+        return result
 
     def mux(self, width: int) -> None:
-        result = self.wire(width)
-        operands = {"A": self.value(width), "B": self.value(width), "S": self.value(1)}
-        self.add("mux", {"WIDTH": width}, operands | {"Y": result})
-        self.show("mux", result, width)
+        self.show("mux", self.multiplexer(width, self.value(width), self.value(width), self.value(1)), width)
 
     def selects(self, count: int, pool: dict[str, int] | None = None) -> str:
         index = self.value(3, pool)
@@ -175,18 +176,13 @@ class RandomCells:
         return "{ " + " ".join(bits) + " }"
 
     def pmux(self, width: int, count: int) -> None:
-        result = self.wire(width)
-        operands = {"A": self.value(width), "B": self.value(width * count), "S": self.selects(count)}
-        self.add("pmux", {"WIDTH": width, "S_WIDTH": count}, operands | {"Y": result})
-        self.show("pmux", result, width)
+        values = self.value(width), self.value(width * count)
+        self.show("pmux", self.multiplexer(width, *values, self.selects(count), count), width)
 
     def cone(self, width: int, depth: int = 0) -> str:
-        values = []
-        for _ in range(4):
-            kind = self.py_rng.choice((*ARITHMETIC, *BITWISE))
-            values.append(self.binary(kind, a=width, b=width, y=width, shown=False)[0])
-        result = values[0]
-        for value in values[1:]:
+        kinds, sizes = (*ARITHMETIC, *BITWISE), dict.fromkeys("aby", width)
+        result, *others = [self.binary(self.py_rng.choice(kinds), **sizes, shown=False) for _ in range(4)]
+        for value in others:
             result = self.cell(self.py_rng.choice(BITWISE), width, A=(result, width, False), B=(value, width, False))
         if depth:
             result = self.cell("add", width, A=(result, width, False), B=(self.choice(width, depth - 1), width, False))
@@ -194,15 +190,11 @@ class RandomCells:
 
     def choice(self, width: int, depth: int = 0) -> str:
         """Return the output of a multiplexer of two or more logic cones, with a select common to all instances."""
-        result = self.wire(width)
         if self.py_rng.random() < 0.5:
-            operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}
-            self.add("mux", {"WIDTH": width}, operands | {"Y": result})
-        else:
-            cases = "{ " + " ".join(self.cone(width, depth) for _ in range(3)) + " }"
-            operands = {"A": self.cone(width), "B": cases, "S": self.selects(3, self.common)}
-            self.add("pmux", {"WIDTH": width, "S_WIDTH": 3}, operands | {"Y": result})
-        return result
+            cones = self.cone(width, depth), self.cone(width, depth)
+            return self.multiplexer(width, *cones, self.value(1, self.common))
+        cases = "{ " + " ".join(self.cone(width, depth) for _ in range(3)) + " }"
+        return self.multiplexer(width, self.cone(width), cases, self.selects(3, self.common), 3)
 
     def branch(self) -> None:
         width = self.width()

@@ -1,8 +1,17 @@
-"""Text of RTLIL: constants, concatenations, cells and memories."""
+"""Text of RTLIL: constants, concatenations, cells and memories; and modules as Yosys reads them."""
 
+import json
 from collections.abc import Iterable, Mapping
 
-__all__ = ["cell_lines", "concatenation", "constant", "constants", "memory_lines"]
+from neuroncore_rtl.hdl.verilog.yosys import run_yosys
+
+__all__ = ["cell_lines", "concatenation", "constant", "constants", "memory_lines", "read_modules"]
+
+
+def read_modules(top: str, *texts: str) -> dict[str, dict]:
+    """Return the modules of Yosys' JSON, by name."""
+    script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts)
+    return json.loads(run_yosys(f"{script}hierarchy -top {top}\nwrite_json\n"))["modules"]
 
 
 def constant(value: int, width: int) -> str:

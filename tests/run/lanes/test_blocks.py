@@ -5,6 +5,7 @@ Each port has a random mode, such as sparse, constant or rarely changing. Resets
 
 import json
 from collections.abc import Mapping
+from itertools import product
 
 import pytest
 from amaranth.lib import wiring
@@ -13,6 +14,7 @@ from neuroncore_rtl.hdl.verilog.conversion import below, to_verilog
 from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.run.harness.verilog_text import modules_of
 from neuroncore_rtl.run.sim import simulation, vectors
+from tests.hdl.simulation import slow, slow_if
 from tests.run.lanes.core_blocks import KINDS, Block, core_blocks
 
 TOP = "block_harness"
@@ -141,10 +143,7 @@ def test_kinds_are_all_blocks_of_the_core():
 
 @pytest.mark.parametrize(
     ("kind", "cycles"),
-    [
-        *(pytest.param(kind, 20_000, marks=[pytest.mark.slow] * (kind in LARGE)) for kind in KINDS),
-        *(pytest.param(kind, 1_000_000, marks=pytest.mark.slow) for kind in KINDS),
-    ],
+    slow_if(lambda kind, cycles: cycles > 20_000 or kind in LARGE, product(KINDS, (20_000, 1_000_000))),
 )
 def test_vectors_show_what_the_modules_show(kind, cycles):
     result = counts(core_blocks()[kind], cycles)
@@ -167,7 +166,7 @@ def broken_mux(cell: dict) -> bool:
     return True
 
 
-@pytest.mark.parametrize("broken", [pytest.param(broken_add, marks=pytest.mark.slow), broken_mux])
+@pytest.mark.parametrize("broken", [*slow(broken_add), broken_mux])
 def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
     block = core_blocks()["psum_partitions"]
     simulation.build(design(block))

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import json
 import random
 from dataclasses import dataclass
 
@@ -12,9 +11,10 @@ import pytest
 from neuroncore_rtl.run.lanes import extraction, netlist, wrapper
 from neuroncore_rtl.run.lanes.block_code import BlockCode
 from neuroncore_rtl.run.sim import vectors
-from tests.run.lanes.cxxrtl import Oracle, yosys
+from tests.hdl.simulation import slow
+from tests.run.lanes.cxxrtl import Oracle
 from tests.run.lanes.random_cells import LANE, RandomCells
-from tests.run.lanes.rtlil_text import cell_lines
+from tests.run.lanes.rtlil_text import cell_lines, read_modules
 
 SEED = 20260717
 
@@ -24,6 +24,7 @@ INSTANCES = 20  # more than one group, with a partial last group
 
 CYCLES = 400
 LEVELS = list(vectors.LEVELS)
+HIGHER = LEVELS[LEVELS.index(vectors.level()) + 1 :]
 
 
 @dataclass
@@ -31,9 +32,6 @@ class Case:
     cells: RandomCells
     given: dict[str, np.ndarray]
     expected: np.ndarray
-
-    def texts(self) -> dict[str, str]:
-        return {BLOCK: block(self.cells), LANE: self.cells.text()}
 
 
 def bits_of(words: np.ndarray) -> np.ndarray:
@@ -157,10 +155,9 @@ def complaints(case: Case, found: np.ndarray) -> list[str]:
 
 @pytest.fixture(scope="module")
 def codes(case) -> dict[str, BlockCode]:
-    texts = case.texts()
-    script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
-    drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
-    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(extraction.netlists(BLOCK, (LANE,), texts), BLOCK)}
+    texts = {BLOCK: block(case.cells), LANE: case.cells.text()}
+    forms = {"drawn": read_modules(BLOCK, *texts.values()), "optimised": extraction.netlists(BLOCK, (LANE,), texts)}
+    return {form: BlockCode(modules, BLOCK) for form, modules in forms.items()}
 
 
 def test_cells_are_of_every_kind(case):
@@ -170,14 +167,7 @@ def test_cells_are_of_every_kind(case):
 
 @pytest.mark.parametrize(
     ("form", "level"),
-    [
-        ("drawn", vectors.level()),
-        pytest.param("optimised", vectors.level(), marks=pytest.mark.slow),
-        *(
-            pytest.param("drawn", level, marks=pytest.mark.slow)
-            for level in LEVELS[LEVELS.index(vectors.level()) + 1 :]
-        ),
-    ],
+    [("drawn", vectors.level()), *slow(("optimised", vectors.level()), *(("drawn", level) for level in HIGHER))],
 )
 def test_results_are_the_oracles(case, codes, form, level):
     found = simulate_lanes(case, load_library(codes[form], level))

@@ -24,9 +24,10 @@ from neuroncore_rtl.hdl.tensor.tile import Tile
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.run.lanes.extraction import netlists
 from neuroncore_rtl.run.lanes.netlist import Cell, LanesNetlist, NetlistMemory, NetlistRegister
+from tests.hdl.simulation import slow, slow_if
 from tests.run.lanes.core_blocks import KINDS, core_blocks
-from tests.run.lanes.cxxrtl import yosys
 from tests.run.lanes.random_cells import LANE, RandomCells
+from tests.run.lanes.rtlil_text import read_modules
 from tests.run.lanes.write_back import names_of, rtlil
 
 SCRIPT = """
@@ -123,13 +124,6 @@ def extract(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
     return texts, netlists(block.name, block.of, texts)
 
 
-def lanes_of(kind: str) -> list[str]:
-    _, modules = extract(kind)
-    return sorted(
-        {i.module for i in LanesNetlist.read(core_blocks()[kind].name, modules, lane=False).instances.values()}
-    )
-
-
 def check_proof(proof: Proof, netlist: LanesNetlist) -> Proof:
     print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
     registers = sum(register.width for register in netlist.registers.values())
@@ -141,25 +135,19 @@ def write_rtlil(netlist: LanesNetlist, module: dict) -> str:
     return rtlil(netlist, {name: bits for name, bits in names_of(module).items() if name not in CHANGED})
 
 
-def provable(names) -> list:
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in names if name not in UNPROVED]
-
-
-@pytest.mark.parametrize("prefix", provable(LANES))
-def test_lane_is_what_amaranth_made(prefix, tmp_path):
-    texts, modules = extract(LANES[prefix])
-    (lane,) = (name for name in lanes_of(LANES[prefix]) if name.startswith(prefix))
-    netlist = LanesNetlist.read(lane, modules, lane=True)
-    proof = prove_equal(lane, "".join(texts.values()), write_rtlil(netlist, modules[lane]), tmp_path)
-    assert check_proof(proof, netlist).holds
-
-
-@pytest.mark.parametrize("kind", provable(KINDS))
-def test_block_is_what_amaranth_made(kind, tmp_path):
+@pytest.mark.parametrize(
+    "which", slow_if(lambda which: which in LONG, [which for which in (*LANES, *KINDS) if which not in UNPROVED])
+)
+def test_lane_and_block_are_what_amaranth_made(which, tmp_path):
+    kind = LANES.get(which, which)
     texts, modules = extract(kind)
-    name = core_blocks()[kind].name
-    netlist = LanesNetlist.read(name, modules, lane=False)
-    proof = prove_equal(name, "".join(texts.values()), write_rtlil(netlist, modules[name]), tmp_path, lanes_of(kind))
+    netlist = LanesNetlist.read(core_blocks()[kind].name, modules, lane=False)
+    lanes = {instance.module for instance in netlist.instances.values()}
+    if which in LANES:
+        (lane,) = (name for name in lanes if name.startswith(which))
+        netlist, lanes = LanesNetlist.read(lane, modules, lane=True), ()
+    written = write_rtlil(netlist, modules[netlist.name])
+    proof = prove_equal(netlist.name, "".join(texts.values()), written, tmp_path, sorted(lanes))
     assert check_proof(proof, netlist).holds
 
 
@@ -192,7 +180,7 @@ def every_state() -> Reading:
 def random_cells(seed: int, *, odd: bool) -> Reading:
     print(f"seed {seed}")
     text = RandomCells(random.Random(seed), repeats=0, odd=odd).text()
-    modules = json.loads(yosys(f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {LANE}\nwrite_json\n"))["modules"]
+    modules = read_modules(LANE, text)
     return text, LanesNetlist.read(LANE, modules, lane=True), modules[LANE]
 
 
@@ -201,7 +189,7 @@ def proof_of(reading: Reading, folder: Path) -> Proof:
     return check_proof(prove_equal(netlist.name, text, write_rtlil(netlist, module), folder), netlist)
 
 
-@pytest.mark.parametrize("module", [column, pytest.param(every_kind, marks=pytest.mark.slow), every_state])
+@pytest.mark.parametrize("module", [column, *slow(every_kind), every_state])
 def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
     assert proof_of(module(), tmp_path).holds
 
@@ -270,9 +258,7 @@ FAULTS = {
 QUICK_FAULTS = ("other kind", "other start", "always enabled")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK_FAULTS)) for name in FAULTS]
-)
+@pytest.mark.parametrize("name", slow_if(lambda name: name not in QUICK_FAULTS, FAULTS))
 def test_fault_is_found(name, tmp_path):
     module, fault = FAULTS[name]
     reading = module()
