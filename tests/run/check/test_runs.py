@@ -28,6 +28,7 @@ class Blocks:
         ([1, 2, 2, 1, 1, 2], [0, 2, 4]),
         # Runs may lack records of a section.
         ([4, 4, 1, 4], [0, 1, 2, 3]),
+        ([], []),
     ],
 )
 def test_runs_and_their_cycles(records, starts):
@@ -35,7 +36,3 @@ def test_runs_and_their_cycles(records, starts):
     assert tile_runs(Blocks(), addresses) == [slice(*ends) for ends in pairwise([*starts, len(records)])]
     cycles = cycles_of_runs(Blocks(), addresses, [10 * number for number in range(len(records))], end)
     assert cycles == [after - before for before, after in pairwise([*(10 * start for start in starts), end])]
-
-
-def test_nothing_has_no_runs():
-    assert tile_runs(Blocks(), []) == []

@@ -16,12 +16,8 @@ def router_log(left) -> str:
 
 
 def test_one_that_gets_on_is_waited_for():
-    for left in (
-        [],
-        [90_000, 50_000, 30_000],
-        [90_000, 9_800] + PATIENCE * [9_900],
-        [90_000, *range(5_000, 4_000, -1)],
-    ):
+    slow = [90_000, *range(5_000, 4_000, -1)]
+    for left in ([], [90_000, 50_000, 30_000], [90_000, 9_800] + PATIENCE * [9_900], slow):
         assert not stands_still(left), left
     assert stands_still([90_000, 9_800] + (PATIENCE + 1) * [9_800])
 

@@ -120,11 +120,8 @@ class RandomCells:
 
     def show(self, kind: str, value: str, width: int) -> None:
         name = f"o{len(self.outputs)}"
-        if self.py_rng.random() < 0.5:
-            held = self.flip_flop("dff", width, value)
-            self.cells.append(f"connect \\{name} {held}")
-        else:
-            self.cells.append(f"connect \\{name} {value}")
+        shown = self.flip_flop("dff", width, value) if self.py_rng.random() < 0.5 else value
+        self.cells.append(f"connect \\{name} {shown}")
         self.outputs[name] = width
         self.kinds[name] = kind
         self.wires.append(f"wire width {width} output {len(self.inputs) + len(self.outputs) + 1} \\{name}")

@@ -30,10 +30,9 @@ def concatenation(parts: Iterable[str]) -> str:
 
 
 def cell_lines(kind: str, name: str, parameters: Mapping[str, object], connections: Mapping[str, str]) -> list[str]:
-    lines = [f"  parameter \\{parameter} {value}" for parameter, value in parameters.items()]
     return [
         f"cell {kind} {name}",
-        *lines,
+        *(f"  parameter \\{parameter} {value}" for parameter, value in parameters.items()),
         *(f"  connect \\{port} {value}" for port, value in connections.items()),
         "end",
     ]

@@ -139,10 +139,9 @@ def test_curves_of_links_are_those_of_the_windows(write_and_read):
     timeline = write_and_read(engine_tracks(LISTS, TAKEN, 250), *link_tracks(INSTANCE, SAMPLES_OF_LINKS))
     first = {group.removeprefix("links: "): curves["chip 0 up -> chip 1"] for group, curves in timeline.curves.items()}
     third = {group.removeprefix("links: "): curves["chip 1 up -> chip 0"] for group, curves in timeline.curves.items()}
-    stalled = "cycles stalled for want of a credit, percent"
     assert first["utilisation, percent"] == [(0, 50), (100, 0), (200, 60), (250, 0)]
     assert first["credits used"] == [(0, 0), (100, 3), (200, 30), (250, 0)]
-    assert third[stalled] == [(0, 10), (100, 0), (200, 100), (250, 0)]
+    assert third["cycles stalled for want of a credit, percent"] == [(0, 10), (100, 0), (200, 100), (250, 0)]
     assert third["retries"] == [(0, 2), (100, 0), (200, 1), (250, 0)]
     assert timeline.curves["links: utilisation, percent"]["chip 0 down -> chip 1"] == [(0, 0)]
 
