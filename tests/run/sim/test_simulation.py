@@ -37,6 +37,15 @@ endmodule
 
 TEST = "tests.run.sim.counter_bench"
 
+COMPILER = 'while [ "$1" != -o ]; do shift; done\necho object > "$2"'
+"""Script of a compiler whose objects hold a word."""
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory, worker_id):
@@ -106,8 +115,7 @@ def test_passed_run_leaves_no_directory(root, tmp_path):
 
 def test_a_build_uses_neither_perl_nor_another_compiler_nor_an_outer_make(root, tmp_path, monkeypatch):
     for name in ("perl", "g++", "c++", "ar"):  # zig finds C headers by cc
-        (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
-        (tmp_path / name).chmod(0o755)
+        script(tmp_path / name, "exit 99")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for name, value in {"MAKEFLAGS": " -- OPT_FAST=-no-such-flag EXPECTED=6", "EXPECTED": "6", "WAVES": "1"}.items():
         monkeypatch.setenv(name, value)
@@ -142,9 +150,7 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
 
 @pytest.mark.parametrize("waves", [False, True])
 def test_library_is_compiled_ahead_with_the_options_of_the_build(waves, tmp_path, monkeypatch):
-    compiler = tmp_path / "compiler"
-    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho nothing > "$2"\n')
-    compiler.chmod(0o755)
+    compiler = script(tmp_path / "compiler", COMPILER)
     variables = [f"CXX={compiler}" if one.startswith("CXX=") else one for one in verilator.MAKE_VARIABLES]
     monkeypatch.setattr(verilator, "MAKE_VARIABLES", variables)
     with pytest.raises(BuildFailed):
@@ -159,18 +165,19 @@ def test_a_failure_ahead_of_the_build_is_left_to_the_build(root, tmp_path, monke
 
 
 @pytest.fixture
-def calls(tmp_path):
-    compiler = tmp_path / "compiler"
-    compiler.write_text('#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\necho object > "$2"\n')
-    compiler.chmod(0o755)
+def calls(tmp_path, monkeypatch):
+    """Return a function that compiles a source with lists of options, and returns all calls of the compiler."""
+    compiler = script(tmp_path / "compiler", f'echo "$*" >> calls\nsleep ${{PAUSE:-0}}\n{COMPILER}')
+    monkeypatch.setenv("RUNTIME_OBJECTS", str(tmp_path / "kept"))
 
-    def calls(source, *lists):
+    def calls(source, *lists, at_once=1):
         for options in lists:
-            command = [verilator.OBJECT_CACHE, compiler, "c++", *options, "-c", "-o", "made.o", source]
-            environment = os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}
-            subprocess.run(command, cwd=tmp_path, env=environment, check=True)
-            assert (tmp_path / "made.o").read_text() == "object\n"
-            (tmp_path / "made.o").unlink()
+            made = [tmp_path / f"made{number}.o" for number in range(at_once)]
+            command = [verilator.OBJECT_CACHE, compiler, "c++", *options, "-c", source, "-o"]
+            compiling = [subprocess.Popen([*command, one.name], cwd=tmp_path) for one in made]
+            for process, one in zip(compiling, made, strict=True):
+                assert process.wait() == 0 and one.read_text() == "object\n"
+                one.unlink()
         return (tmp_path / "calls").read_text().splitlines()
 
     return calls
@@ -179,7 +186,7 @@ def calls(tmp_path):
 @pytest.mark.parametrize(("other", "count"), [(("-Os",), 1), (("-Os", "-DCLOCK=clk"), 1), (("-DVM_TRACE=1",), 2)])
 def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(other, count, calls):
     called = calls("/v/include/verilated_vcd_c.cpp", ("-Os",), other)
-    assert len([call for call in called if "made.o" in call]) == count
+    assert len([call for call in called if " -o made" in call]) == count
 
 
 @pytest.mark.parametrize(
@@ -189,22 +196,13 @@ def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(ot
 def test_headers_are_compiled_once_for_the_same_options_and_each_file_gets_them(other, count, calls):
     called = calls("Vtop.cpp", ("-O2", "-DA=0"), other)
     assert len([call for call in called if "c++-header" in call]) == count
-    given = [call.split(" -include-pch ")[1] for call in called if "made.o" in call]
+    given = [call.split(" -include-pch ")[1] for call in called if " -o made" in call]
     assert len(given) == 2 and len(set(given)) == count
 
 
-def test_headers_are_compiled_once_for_files_at_the_same_time(tmp_path):
-    compiler = tmp_path / "compiler"
-    compiler.write_text(
-        '#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.3\necho object > "$2"\n'
-    )
-    compiler.chmod(0o755)
-    environment = os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}
-    command = [verilator.OBJECT_CACHE, compiler, "c++", "-O2", "-c", "-o"]
-    files = [[*command, f"{name}.o", f"{name}.cpp"] for name in ("one", "two", "three")]
-    compiling = [subprocess.Popen(one, cwd=tmp_path, env=environment) for one in files]
-    assert [one.wait() for one in compiling] == [0, 0, 0]
-    called = (tmp_path / "calls").read_text().splitlines()
+def test_headers_are_compiled_once_for_files_at_the_same_time(calls, monkeypatch):
+    monkeypatch.setenv("PAUSE", "0.3")
+    called = calls("Vtop.cpp", ("-O2",), at_once=3)
     assert len(called) == 4 and len([call for call in called if "c++-header" in call]) == 1
 
 
@@ -317,12 +315,7 @@ def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
     )
     assert subprocess.run([sys.executable, program], cwd=tmp_path).returncode == status
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
-
-    def gone() -> bool:
-        return not state.exists() or state.read_text().split()[2] == "Z"
-
-    for _ in range(1000):
-        if gone():
-            break
+    end = time.monotonic() + 10
+    while state.exists() and state.read_text().split()[2] != "Z":
+        assert time.monotonic() < end
         time.sleep(0.01)
-    assert gone()

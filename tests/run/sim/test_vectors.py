@@ -9,12 +9,11 @@ from neuroncore_rtl.run.harness import run
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
 from neuroncore_rtl.run.sim import simulation, vectors
 from neuroncore_rtl.spec.config import PRESETS
+from tests.hdl.simulation import slow
 from tests.tb.reports import passed
 
 
-@pytest.mark.parametrize(
-    "test", ["matmul", *(pytest.param(t, marks=pytest.mark.slow) for t in ("vector", "activation"))]
-)
+@pytest.mark.parametrize("test", ["matmul", *slow("vector", "activation")])
 def test_both_ways_are_right_in_the_same_cycles(test):
     words, reports = "TARGET=engine PRESET=tiny" if test == "matmul" else "PRESET=tiny COUNT=200", []
     for way in vectors.WAYS:
