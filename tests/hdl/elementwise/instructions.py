@@ -7,13 +7,14 @@ from neuroncore_rtl.spec.isa.elementwise import Elementwise, elementwise_violati
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.simulation import random_bits
 
-__all__ = ["CONFIGS", "OPCODES", "copy", "legal_fields", "near_word", "random_word"]
+__all__ = ["CONFIGS", "OPCODES", "SIZES", "copy", "legal_fields", "near_word", "random_word"]
 OPCODES = isa.VECTOR_OPCODES | isa.SCALAR_OPCODES
 CONFIGS = {f"{r}x{c}": Config(rows=r, columns=c) for r, c in ((4, 4), (6, 4), (4, 8), (8, 4))}
 CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["6x4"] = CONFIGS["6x4"].with_overrides(sbuf_bytes=8192, psum_words=64)
 ACCESSES = ("dst", "a", "b")
-_BYTES = {f.code: f.bits // 8 for f in formats.FORMATS.values()}
+SIZES = {f.code: f.bits // 8 for f in formats.FORMATS.values()}
+"""Bytes of a format's elements, by its code."""
 
 
 def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dict[str, int]:
@@ -38,7 +39,7 @@ def legal_fields(
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in formats.FORMATS.values() if not f.is_float]
-    codes = integers if rng.random() < 0.4 else list(_BYTES)
+    codes = integers if rng.random() < 0.4 else list(SIZES)
     for name in ACCESSES:
         values[f"{name}_dtype"] = int(rng.choice(codes))
     for number in (0, 1):
@@ -59,15 +60,12 @@ def legal_fields(
 
 def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
     """Return the word of a legal instruction with one field changed: by one, in one bit, or completely."""
-    word = Elementwise.pack(legal_fields(rng, config, opcodes))
-    chosen = rng.integers(len(isa.ELEMENTWISE_FIELDS))
-    width = isa.ELEMENTWISE_FIELDS[chosen][1]
-    offset = sum(width for _, width in isa.ELEMENTWISE_FIELDS[:chosen])
-    mask = (1 << width) - 1
-    old = word >> offset & mask
+    values = unpack(isa.ELEMENTWISE_FIELDS, Elementwise.pack(legal_fields(rng, config, opcodes)))  # without signs
+    name, width = isa.ELEMENTWISE_FIELDS[rng.integers(len(isa.ELEMENTWISE_FIELDS))]
+    old = values[name]
     changes = (old + 1, old - 1, old ^ 1 << int(rng.integers(width)), random_bits(rng, 64), 0)
-    new = changes[rng.integers(len(changes))] & mask
-    return word ^ (old ^ new) << offset
+    values[name] = changes[rng.integers(len(changes))] % (1 << width)
+    return pack(isa.ELEMENTWISE_FIELDS, values)
 
 
 def _point(values: dict[str, int], number: int, **changes: int) -> None:
@@ -82,7 +80,7 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
         values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))
         values["function"] = int(rng.integers(elementwise.FUNCTION_COUNT))
     elif rule == Rule.DESTINATION:
-        values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(list(_BYTES)))
+        values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(list(SIZES)))
         if windows is not None:
             _fit(rng, values, "dst", _window(config, values, "dst", windows))
     elif rule == Rule.ROUNDING:
@@ -112,7 +110,7 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
             _point(values, number, address=unpack(POINTER_FIELDS, values[f"scalar{number}"])["address"] & -4)
     elif rule == Rule.RANGE:
         for name in ACCESSES:
-            if values[f"{name}_dtype"] in _BYTES:
+            if values[f"{name}_dtype"] in SIZES:
                 _fit(rng, values, name, _window(config, values, name, windows))
         for number in (0, 1):
             low, high = _window(config, values, f"s{number}", windows)
@@ -127,7 +125,7 @@ def _window(config: Config, values: dict[str, int], name: str, windows: dict | N
 
 def _fit(rng, values: dict[str, int], name: str, window: tuple[int, int]) -> None:
     """Set the steps and the address of the access `name` so that it lies in `window`, often at the window's border."""
-    size = _BYTES[values[f"{name}_dtype"]]
+    size = SIZES[values[f"{name}_dtype"]]
     limit = window[1] - window[0]
     for d, count in enumerate(elementwise.counts_of(values, name)):
         longest = min((1 << 15) - 1, limit // size // isa.DIMENSIONS // max(count, 1))

@@ -8,8 +8,8 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage, alu, elementwise, fields
+from tests.hdl.elementwise.instructions import SIZES
 
 __all__ = ["Column", "ExpectedStep", "assert_passed_on", "numbers", "steps_of"]
 
@@ -20,7 +20,6 @@ _PASSED_ON = (
 """Fields of the instruction that each of its steps contains unchanged."""
 
 _OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
-_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class ExpectedStep:
 
 
 def _column(values: dict[str, int], name: str, indices=(0,) * DIMENSIONS) -> Column:
-    size = _BYTES[values[f"{name}_dtype"]]
+    size = SIZES[values[f"{name}_dtype"]]
     elements = sum(index * values[f"{name}_step{d}"] for d, index in enumerate(indices))
     address = values[f"{name}_address"] + size * elements
     return Column(values[f"{name}_storage"], values[f"{name}_quadrant"], address, size)
@@ -65,7 +64,7 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
         if f"s{number}" in used and values[f"pointer{number}"]:
             pointer = fields.unpack(POINTER_FIELDS, values[f"scalar{number}"])
             code = pointer["dtype"]
-            column = Column(Storage.SBUF, pointer["quadrant"], pointer["address"], _BYTES[code])
+            column = Column(Storage.SBUF, pointer["quadrant"], pointer["address"], SIZES[code])
             steps.append(ExpectedStep(phase=phase, a=column, a_dtype=code))
     searches = opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
     if searches:

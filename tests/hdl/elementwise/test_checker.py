@@ -8,7 +8,7 @@ from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.isa import alu, fields
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
-from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
+from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, SIZES, copy, legal_fields, near_word, random_word
 from tests.hdl.simulation import slow, slow_if
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -36,7 +36,7 @@ def job_fields(values, config):
     few = opcode in (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
     outputs = isa.elementwise.transpose_block(config) if opcode == isa.Opcode.TRANSPOSE else int("result" in used)
     reduces, moves = opcode == isa.Opcode.TENSOR_REDUCE, opcode == isa.Opcode.TRANSPOSE
-    return {f"size_{name}": SIZES[code] for name, code in codes.items() if code in SIZES} | {
+    return {f"size_{name}": LOG_SIZES[code] for name, code in codes.items() if code in LOG_SIZES} | {
         "loads0": int(values["pointer0"] and "s0" in used), "loads1": int(values["pointer1"] and "s1" in used),
         "values": int(few), "reads_a": int("a" in used), "reads_b": int("b" in used and not few),
         "group": values["axes"] if reduces else 1 if moves else isa.DIMENSIONS,
@@ -82,7 +82,7 @@ def borders(config):
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
     for number, dtype in product((0, 1), (formats.INT8.code, formats.BF16.code, formats.FP32.code)):
-        for beyond_end in (-1 << SIZES[dtype], 0, *(1 << bit for bit in range(16))):
+        for beyond_end in (-1 << LOG_SIZES[dtype], 0, *(1 << bit for bit in range(16))):
             address = config.sbuf_bytes + beyond_end
             pointer = fields.pack(isa.POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
             yield copy(1, isa.Opcode.TENSOR_SCALAR) | {f"pointer{number}": 1, f"scalar{number}": pointer}
@@ -96,7 +96,7 @@ def borders(config):
         yield copy(1, isa.Opcode.ACTIVATE, function=function)
 
 
-SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in formats.FORMATS.values()}
+LOG_SIZES = {code: size.bit_length() - 1 for code, size in SIZES.items()}
 """Log2 of the bytes of a format's elements, by its code."""
 
 

@@ -18,9 +18,9 @@ from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters, Fronten
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode
 from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.memory.port import ReadPort
-from neuroncore_rtl.spec import formats, isa, timing
+from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.isa import Rule, elementwise
-from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
+from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, SIZES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
 from tests.hdl.simulation import drive, packed, pulse, random_bits, simulate, slow, slow_if
 
@@ -37,8 +37,6 @@ SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
 
 RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
 """Opcodes with gaps between their steps: three cycles, or as many as the field `seed` says."""
-
-_BYTES = {f.code: f.bits // 8 for f in formats.FORMATS.values()}
 
 
 def memories(rng, config, size):
@@ -107,12 +105,13 @@ class Command:
         reset = Signal()
 
         async def bench(ctx):
-            before.dut = self.dut
-            await before._bench(ctx, cycles)
-            await pulse(ctx, reset)
+            if before:
+                before.dut = self.dut
+                await before._bench(ctx, cycles)
+                await pulse(ctx, reset)
             return await self._bench(ctx)
 
-        return simulate(ResetInserter(reset)(self.dut), bench) if before else simulate(self.dut, self._bench)
+        return simulate(ResetInserter(reset)(self.dut), bench)
 
     async def _bench(self, ctx, cycles=None):
         dut, seen = self.dut, self.seen
@@ -189,12 +188,11 @@ class Command:
         operands = []
         for read, name in zip(reads, ("a", "b"), strict=True):
             word = ctx.get(getattr(dut, f"lanes_{name}"))
-            mask = (1 << 8 * _BYTES[step[f"{name}_dtype"]]) - 1 if read else 0
+            mask = (1 << 8 * SIZES[step[f"{name}_dtype"]]) - 1 if read else 0
             operands.append([word >> 32 * lane & mask for lane in range(self.config.partitions)])
         position = step["position"] if element else 0
-        results = lane_results(Phase(step["phase"]), step["number"], position, *operands, _BYTES[step["dst_dtype"]])
-        latency = SLOW_LATENCY + self.latency if slow else self.latency
-        lanes.append((cycle + latency, results, slow))
+        results = lane_results(Phase(step["phase"]), step["number"], position, *operands, SIZES[step["dst_dtype"]])
+        lanes.append((cycle + self.latency + SLOW_LATENCY * slow, results, slow))
 
     def _give_result(self, ctx, lanes, cycle):
         valid, count = bool(lanes) and lanes[0][0] == cycle, self.config.partitions

@@ -1,6 +1,7 @@
 """Pacer: the cycles in which steps are offered, against rational arithmetic."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,14 +30,11 @@ CASES = {
 """Opcodes with the cycles of their own clock per element, and whether the minimum applies."""
 
 
-def packed(**fields) -> int:
-    step = {"phase": Phase.ELEMENT, "op0": AluOp.ADD.value} | {k: v for k, v in fields.items() if k != "final"}
-    formats = BF16 if fields["opcode"] == Opcode.TENSOR_REDUCE else FP32
-    step |= {f"{name}_dtype": formats.code for name in ("a", "b", "dst")}
-    step["opcode"] = int(step["opcode"])
-    storage = {name: {"storage": int(Storage.SBUF)} for name in ("a", "b")}
-    issue = {"step": step, "write": {"last": fields["final"]}, **storage}
-    return Const.cast(ElementwiseIssue.const(issue)).value
+def packed(opcode: Opcode, final: int, **step) -> int:
+    fmt, place = BF16 if opcode == Opcode.TENSOR_REDUCE else FP32, {"storage": int(Storage.SBUF)}
+    step |= {"opcode": int(opcode), "op0": AluOp.ADD.value}
+    step |= dict.fromkeys(("a_dtype", "b_dtype", "dst_dtype"), fmt.code)
+    return Const.cast(ElementwiseIssue.const({"step": step, "write": {"last": final}, "a": place, "b": place})).value
 
 
 def instruction(opcode: Opcode, elements: int) -> list[dict]:
@@ -87,10 +85,8 @@ def test_steps_are_offered_at_the_rate_of_the_engines_clock(stall):
     )
     assert played.payloads["o"] == words
     accepted = played.cycles["o"]
-    before, offers = -1, []
-    for cycle in accepted:
-        offers.append(next(c for c in range(before + 1, cycle + 1) if played.watched[c][0]))
-        before = cycle
+    waits = (range(before + 1, cycle + 1) for before, cycle in pairwise([-1, *accepted]))
+    offers = [next(cycle for cycle in wait if played.watched[cycle][0]) for wait in waits]
     assert offers == offered_cycles(steps, accepted, offers[0])
     assert not played.watched[-1][1] and any(busy for _, busy in played.watched)
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import pulse, put, simulated
+from tests.hdl.simulation import pulse, put, simulated, slow_if
 from tests.hdl.streams import play
 
 SEED = 2011
@@ -93,11 +93,11 @@ def in_all_dimensions(rng, config):
             return values
 
 
-@pytest.mark.parametrize("shape", [pytest.param("32x4", marks=pytest.mark.slow), "6x4"])
-def test_steps_are_those_of_the_definition(shape, rng):
-    config = {"32x4": WIDE, "6x4": CONFIGS["6x4"]}[shape]
-    few = 2 if config is WIDE else 5
-    elements = dict.fromkeys(OPCODES, 5) | {isa.Opcode.TRANSPOSE: few}
+@pytest.mark.parametrize(
+    ("config", "blocks"), slow_if(lambda config, blocks: config is WIDE, [(WIDE, 2), (CONFIGS["6x4"], 5)])
+)
+def test_steps_are_those_of_the_definition(config, blocks, rng):
+    elements = dict.fromkeys(OPCODES, 5) | {isa.Opcode.TRANSPOSE: blocks}
     instructions = [
         legal_fields(rng, config, {opcode}, elements=most) for opcode, most in elements.items() for _ in range(3)
     ]
