@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from neuroncore_rtl.tb.stimulus.operands import special_fp32
 from tests.hdl.arith.units import assert_same
 from tests.hdl.scalar import activations
 from tests.hdl.scalar.activations import ALPHAS, STAGED, UNIT, argument_cases, border_arguments, cases_of, results
+from tests.hdl.simulation import slow
 
 SEED = 20260403
 COUNT = {"verilator": 8_000, "icarus": 150}
@@ -32,9 +35,7 @@ def test_every_function_in_stages_without_quarter_turns_is_that_of_golden(rng):
     assert_same(STAGED[False], cases, results(**cases), "verilator")
 
 
-each_unit = pytest.mark.parametrize(
-    "unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)]
-)
+each_unit = pytest.mark.parametrize("unit", [UNIT, *slow(STAGED[True])], ids=["at once", "in stages"])
 
 
 @pytest.mark.slow
@@ -102,16 +103,13 @@ def test_factors_fit_where_they_are_narrower_than_their_sums():
 
 
 def test_only_trigonometric_functions_use_quarter_turns():
-    fields = list(CONTROL_FIELDS)
     turning = {layout.Coordinate.SIN, layout.Coordinate.COS}
     found = set()
-    for function in FUNCTIONS.values():
-        for negative in (0, 1):
-            for row in range(1 << layout.ROW_BITS):
-                word = load_tables().control[control_address(function.code, negative, row)]
-                control = dict(zip(fields, word, strict=True))
-                if control["coordinate"] in turning or control["factor"] == layout.Factor.REDUCED:
-                    found.add(function.name)
+    for function, negative, row in itertools.product(FUNCTIONS.values(), (0, 1), range(1 << layout.ROW_BITS)):
+        word = load_tables().control[control_address(function.code, negative, row)]
+        control = dict(zip(CONTROL_FIELDS, word, strict=True))
+        if control["coordinate"] in turning or control["factor"] == layout.Factor.REDUCED:
+            found.add(function.name)
     assert found == set(TRIGONOMETRIC)
 
 

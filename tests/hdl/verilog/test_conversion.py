@@ -113,12 +113,10 @@ def test_forks_return_results_and_raise_errors():
             os.kill(os.getpid(), signal.SIGKILL)
         return 2 * number
 
-    results = {}
     with Forks() as forks:
         for number in range(6):
             forks.submit(f"call {number}", double, number)
-        for name, result in forks:
-            results[name] = result
+        results = dict(forks)
     assert [results[f"call {number}"]() for number in (0, 1, 2, 5)] == [0, 2, 4, 10]
     with pytest.raises(KeyError, match="three"):
         results["call 3"]()
@@ -145,6 +143,6 @@ def test_forks_join_pending_calls(monkeypatch):
     with Forks() as forks:
         for number in (5, 6):
             forks.submit(str(number), double, number, joined=True)
-        errors = {name: result for name, result in forks}
+        errors = dict(forks)
     with pytest.raises(KeyError, match="five"):
         errors["5"]()
