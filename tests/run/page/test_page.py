@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 
 import pytest
 
@@ -13,6 +15,7 @@ from neuroncore_rtl.run.view.profile.stalls import StallCause
 from neuroncore_rtl.run.view.profile.tracks import hbm_occupancy
 from neuroncore_rtl.run.view.timeline import Slice
 from tests.run.page.pages import INPUTS, TEXT, data_of, product, wrong_page
+from tests.run.view.recordings import Timeline
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +36,10 @@ def bars_of(group) -> list[tuple]:
     return sorted((group["tracks"][track], begin, end - begin, texts[name]) for track, begin, end, name in rows)
 
 
-def slices_of(timeline, process: str) -> list[tuple]:
-    """Return the slices of a timeline for Perfetto, in the form of `bars_of`."""
-    events = json.loads(timeline.read_text())["traceEvents"]
-    (pid,) = (one["pid"] for one in events if one["name"] == "process_name" and one["args"]["name"] == process)
-    own = [one for one in events if one["pid"] == pid]
-    names = {one["tid"]: one["args"]["name"] for one in own if one["name"] == "thread_name"}
-    return sorted((names[one["tid"]], one["ts"], one["dur"], one["name"]) for one in own if one["ph"] == "X")
+def slices_of(timeline: Timeline, group: str) -> list[tuple]:
+    """Return the slices of a group of a timeline for Perfetto, in the form of `bars_of`."""
+    own = {track: slices for (name, track), slices in timeline.slices.items() if name == group}
+    return sorted((track, one["ts"], one["dur"], one["name"]) for track, slices in own.items() for one in slices)
 
 
 def test_counters_are_those_of_the_result(made):
@@ -62,7 +62,7 @@ def test_profile_is_on_the_page(made, target):
     assert part["roofline"]["operations"] == summary["hardware_flops"] == 2 * 12 * 4 * 20
     assert part["roofline"]["bytes"] == summary["hbm_read_bytes"] + summary["hbm_write_bytes"]
     controller, instructions, stalls = part["groups"]
-    timeline = result.profile / "timeline.json"
+    timeline = Timeline(result.profile / "timeline.json")
     assert bars_of(controller) == slices_of(timeline, "controller")
     assert bars_of(instructions) == slices_of(timeline, "engines") and len(bars_of(instructions)) == 14
     assert bars_of(stalls) == slices_of(timeline, "stalls")
@@ -74,15 +74,12 @@ def test_profile_is_on_the_page(made, target):
 
 def test_memory_is_that_of_the_timeline(made):
     result, data = made["rtl", 1]
-    events = json.loads((result.profile / "timeline.json").read_text())["traceEvents"]
+    curves = Timeline(result.profile / "timeline.json").curves["memories on chip"]
     for curve in data["parts"][0]["memory"][:2]:
-        points, last = [], None
-        for point in zip(curve["x"], curve["y"], strict=True):
-            if point[1] != last:
-                points.append(point)
-            last = point[1]
-        drawn = [(one["ts"], one["args"]["value"]) for one in events if one["name"].startswith(curve["name"])]
-        assert points == [one for one in drawn if one[0] < result.cycles] and max(curve["y"]) > 0
+        levels = groupby(zip(curve["x"], curve["y"], strict=True), key=itemgetter(1))
+        (drawn,) = (points for name, points in curves.items() if name.startswith(curve["name"]))
+        assert [next(level) for _, level in levels] == [point for point in drawn if point[0] < result.cycles]
+        assert max(curve["y"]) > 0
 
 
 def test_tensors_in_hbm_live_from_their_first_access_to_their_last(made):
