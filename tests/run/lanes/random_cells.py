@@ -6,7 +6,6 @@ result, which Yosys' library extends before the shift (as Verilog does) but Yosy
 """
 
 import random
-from dataclasses import dataclass, field
 
 from tests.run.lanes.rtlil_text import cell_lines, concatenation, constant, memory_lines
 
@@ -32,18 +31,13 @@ FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
 EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 
 
-@dataclass
 class RandomCells:
     """Builder of the module's text: `repeats` cells per kind; `kinds` by output."""
 
-    py_rng: random.Random
-    repeats: int
-    odd: bool = True
-    inputs: dict[str, int] = field(default_factory=lambda: dict(INPUTS))
-    outputs: dict[str, int] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self):
+    def __init__(self, py_rng: random.Random, repeats: int, odd: bool = True):
+        self.py_rng, self.inputs = py_rng, INPUTS
+        self.outputs: dict[str, int] = {}
+        self.kinds: dict[str, str] = {}
         self.wires: list[str] = ["wire input 1 \\clk"]
         self.cells: list[str] = []
         self.own: dict[str, int] = {}
@@ -57,9 +51,9 @@ class RandomCells:
                 pool = self.own if port.startswith("own") else self.common
                 pool[self.flip_flop("dff", width, f"\\{port}")] = width
         self.pools.append({**self.own, **self.common, **late})
-        if self.odd:
+        if odd:
             self._odd_cases()
-        for _ in range(repeats := self.repeats):
+        for _ in range(repeats):
             for kind in ("not", "neg", "pos", *REDUCTIONS):
                 self.unary(kind)
             for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY, *SHIFTS):

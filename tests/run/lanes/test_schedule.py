@@ -10,8 +10,7 @@ WORD = [("word", place) for place in range(3)]
 
 def _pmux(constants: list[list[int]], signed: frozenset[str]) -> dict[str, Cell]:
     cells = {f"is{n}": Cell(f"is{n}", "eq", 1, {"A": WORD, "B": [*b]}, signed) for n, b in enumerate(constants)}
-    sides = [("side", n) for n in range(len(constants))]
-    operands = {"A": [0], "B": [*sides], "S": [(name, 0) for name in cells]}
+    operands = {"A": [0], "B": [("side", n) for n in range(len(constants))], "S": [(name, 0) for name in cells]}
     return cells | {"chosen": Cell("chosen", "pmux", 1, operands)}
 
 
