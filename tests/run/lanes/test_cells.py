@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,13 @@ class Case:
     expected: np.ndarray
 
 
+def split(array: np.ndarray, widths: Iterable[int]) -> list[np.ndarray]:
+    """Return the parts of the last axis with these widths; what follows them is dropped."""
+    return np.split(array, np.cumsum([*widths]), axis=-1)[:-1]
+
+
 def bits_of(words: np.ndarray) -> np.ndarray:
-    return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
 
 
 def words_of(bits: np.ndarray) -> np.ndarray:
@@ -104,12 +110,9 @@ def case(tmp_path_factory) -> Case:
         for of, ports in ((at_edge, cells.inputs), (given, cells.late))
     )
     oracle = Oracle(LANE, cells.text(), cells.inputs, cells.outputs, cells.late, tmp_path_factory.mktemp("cxxrtl"))
-    found, word, expected = oracle.simulate(inputs, late), 0, []
-    for width in cells.outputs.values():
-        words = -(-width // 32)
-        expected.append(bits_of(np.ascontiguousarray(found[..., word : word + words]))[..., :width])
-        word += words
-    return Case(cells, given, np.concatenate(expected, axis=-1))
+    ports = split(oracle.simulate(inputs, late), [-(-width // 32) for width in cells.outputs.values()])
+    bits = [bits_of(port)[..., :width] for port, width in zip(ports, cells.outputs.values(), strict=True)]
+    return Case(cells, given, np.concatenate(bits, axis=-1))
 
 
 def load_library(code: BlockCode, level: str) -> ctypes.CDLL:
@@ -132,24 +135,17 @@ def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
     for cycle in range(CYCLES):
         given = (ctypes.c_void_p(array.ctypes.data) for array in (own[cycle], common[cycle]))
         end(state, begin(state, *given), ctypes.c_void_p(shown[cycle].ctypes.data))
-    bits, place, ports = bits_of(shown), 0, []
-    for width in cells.outputs.values():
-        ports.append(bits[:, place : place + INSTANCES * width].reshape(CYCLES, INSTANCES, width))
-        place += INSTANCES * width
-    return np.concatenate(ports, axis=-1)
+    ports = split(bits_of(shown), [INSTANCES * width for width in cells.outputs.values()])
+    return np.concatenate([port.reshape(CYCLES, INSTANCES, -1) for port in ports], axis=-1)
 
 
 def complaints(case: Case, found: np.ndarray) -> list[str]:
-    differs, place, result = found != case.expected, 0, []
-    for port, width in case.cells.outputs.items():
-        wrong = np.argwhere(differs[..., place : place + width].any(axis=-1))
-        if len(wrong):
-            cycle, instance = wrong[0]
-            shown = cycle, instance, slice(place, place + width)
-            ours, theirs = (int("".join(map(str, bits[shown][::-1])), 2) for bits in (found, case.expected))
+    result, widths = [], case.cells.outputs.values()
+    for port, ours, theirs in zip(case.cells.outputs, split(found, widths), split(case.expected, widths), strict=True):
+        for cycle, instance in np.argwhere((ours != theirs).any(axis=-1))[:1]:
+            got, want = (int("".join(map(str, bits[cycle, instance][::-1])), 2) for bits in (ours, theirs))
             where = f"{port} ({case.cells.kinds[port]}): cycle {cycle}, instance {instance}"
-            result.append(f"{where}: {ours:#x}, not {theirs:#x}")
-        place += width
+            result.append(f"{where}: {got:#x}, not {want:#x}")
     return result
 
 
