@@ -1,5 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -13,7 +14,7 @@ from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.spec.config import SCALAR_UNITS
-from neuroncore_rtl.spec.formats import FORMATS, FP32
+from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import play
@@ -62,23 +63,23 @@ class PlayedLane(Playable):
 UNITS = {"shallow": PlayedLane(), "deep": PlayedLane(2), "bare": PlayedLane(2, ())}
 
 
-class Program:
-    """Random instructions, and the output words of golden: None for a step that loads a scalar."""
+def element(rng: np.random.Generator, fmt: Format) -> tuple[int, int]:
+    """Return a code, and a word with any bits above it."""
+    codes = stimulus.ordinary_codes if rng.random() < 0.9 else stimulus.random_codes
+    code = int(codes(rng, fmt, 1)[0])
+    return code, (code | int(rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
 
-    def __init__(self, rng, count, units=SCALAR_UNITS):
-        self.rng = rng
-        self.functions = [name for name in FUNCTIONS if "trigonometry" in units or name not in TRIGONOMETRIC]
-        self.random = "random" in units
-        self.steps, self.words = [], []
-        self._sum = np.float32(0)
-        for _ in range(count):
-            self._instruction()
 
-    def _instruction(self):
-        rng = self.rng
-        name = rng.choice(self.functions)
+def program(
+    rng: np.random.Generator, count: int, units: tuple[str, ...]
+) -> Iterator[tuple[dict[str, int], int | None]]:
+    """Yield the steps of random instructions, and golden's output words: None for a step that loads a scalar."""
+    functions = [name for name in FUNCTIONS if "trigonometry" in units or name not in TRIGONOMETRIC]
+    total = np.float32(0)
+    for _ in range(count):
+        name = rng.choice(functions)
         a_format, dst_format, result_format = rng.choice(FORMAT_LIST, 3)
-        scalars = [self._element(FP32)[0], self._element(FP32)[0]]
+        scalars = [element(rng, FP32)[0], element(rng, FP32)[0]]
         loads = rng.integers(0, 2, 2)
         word, index = (int(rng.integers(0, 1 << bits, dtype=np.uint64)) for bits in (32, 63))
         common = {
@@ -91,35 +92,26 @@ class Program:
         for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
             if loads[number]:
                 fmt = rng.choice(FORMAT_LIST)
-                code, a = self._element(fmt)
+                code, a = element(rng, fmt)
                 scalars[number] = int(arith.widen(np.array(code), fmt))
-                self._step(common, None, phase=phase.value, a_dtype=fmt.code, a=a)
+                yield common | {"phase": phase.value, "a_dtype": fmt.code, "a": a}, None
 
-        stochastic = int(rng.integers(2)) & self.random
+        stochastic = int(rng.integers(2)) & ("random" in units)
         for position in range(int(rng.integers(1, 6))):
-            code, a = self._element(a_format)
+            code, a = element(rng, a_format)
             y = scalar.activation(name, arith.widen(np.array(code), a_format), *scalars, common["alpha"])
             if common["partitions"] > LANE:
                 if position == 0 and not common["sum_continue"]:
-                    self._sum = np.float32(0)
-                self._sum = arith.add_fp32(self._sum, y.view(np.float32))
+                    total = np.float32(0)
+                total = arith.add_fp32(total, y.view(np.float32))
             number = (index + LANE * (word - (word >> 31 << 32))) % (1 << 64)
             random = arith.random_words(word, word ^ 1, np.uint64(number)) if stochastic else None
             result = arith.round_fp32(y, dst_format, "sr" if stochastic else "rne", random)
-            fields = {"first": int(position == 0), "stochastic": stochastic, "index_high": index >> 32, "a": a}
-            self._step(common, result, phase=Phase.ELEMENT.value, **fields)
+            fields = {"phase": Phase.ELEMENT.value, "first": int(position == 0), "stochastic": stochastic}
+            yield common | fields | {"index_high": index >> 32, "a": a}, int(result)
             index += 1 << 40
-        result = arith.round_fp32(self._sum.view(np.uint32), result_format)
-        self._step(common, result, phase=Phase.RESULT.value, first=1, dst_dtype=result_format.code)
-
-    def _step(self, common, word, **fields):
-        self.steps.append(common | fields)
-        self.words.append(None if word is None else int(word))
-
-    def _element(self, fmt):
-        codes = stimulus.ordinary_codes if self.rng.random() < 0.9 else stimulus.random_codes
-        code = int(codes(self.rng, fmt, 1)[0])
-        return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
+        fields = {"phase": Phase.RESULT.value, "first": 1, "dst_dtype": result_format.code}
+        yield common | fields, int(arith.round_fp32(total.view(np.uint32), result_format))
 
 
 @pytest.mark.parametrize(
@@ -128,11 +120,11 @@ class Program:
     indirect=["sim"],
 )
 def test_every_step_is_that_of_golden(rng, sim, unit):
-    program = Program(rng, INSTRUCTIONS[sim], UNITS[unit].parameters[1])
-    results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
-    assert len(results) == INSTRUCTIONS[sim] and len({step["function"] for step in program.steps}) > 25
-    cases = {name: np.array([step[name] for step in program.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
+    steps, expected = zip(*program(rng, INSTRUCTIONS[sim], UNITS[unit].parameters[1]), strict=True)
+    assert [step["phase"] for step in steps].count(Phase.RESULT.value) == INSTRUCTIONS[sim]
+    assert len({step["function"] for step in steps}) > 25
+    cases = {name: np.array([step[name] for step in steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
     words, unknown = play(UNITS[unit], cases, sim)
-    assert len(words) == len(program.words) and all(program.words[step] is None for step in unknown)
-    wrong = [step for step, word in enumerate(program.words) if word is not None and word != words[step]]
-    assert not wrong, f"{len(wrong)} of {len(program.words)} differ, first {program.steps[wrong[0]]}"
+    assert len(words) == len(expected) and all(expected[step] is None for step in unknown)
+    wrong = [step for step, word in enumerate(expected) if word is not None and word != words[step]]
+    assert not wrong, f"{len(wrong)} of {len(expected)} differ, first {steps[wrong[0]]}"
