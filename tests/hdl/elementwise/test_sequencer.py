@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import pulse, put, simulated, slow_if
+from tests.hdl.simulation import pulse, put, simulated, slow
 from tests.hdl.streams import play
 
 SEED = 2011
@@ -21,7 +21,7 @@ WIDE = Config(rows=32, columns=4)
 """A machine with the largest block to transpose."""
 
 
-def slow(instruction):
+def is_reciprocal(instruction):
     return instruction.opcode == ElementwiseOpcode.RECIPROCAL
 
 
@@ -40,7 +40,7 @@ class Front(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.checker = checker = ElementwiseChecker(self.config, OPCODES, slow, interval)
+        m.submodules.checker = checker = ElementwiseChecker(self.config, OPCODES, is_reciprocal, interval)
         m.submodules.sequencer = sequencer = ElementwiseSequencer()
         wiring.connect(m, wiring.flipped(self.i), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
@@ -93,9 +93,7 @@ def in_all_dimensions(rng, config):
             return values
 
 
-@pytest.mark.parametrize(
-    ("config", "blocks"), slow_if(lambda config, blocks: config is WIDE, [(WIDE, 2), (CONFIGS["6x4"], 5)])
-)
+@pytest.mark.parametrize(("config", "blocks"), [*slow((WIDE, 2)), (CONFIGS["6x4"], 5)], ids=["32x4", "6x4"])
 def test_steps_are_those_of_the_definition(config, blocks, rng):
     elements = dict.fromkeys(OPCODES, 5) | {isa.Opcode.TRANSPOSE: blocks}
     instructions = [
