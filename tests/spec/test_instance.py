@@ -8,6 +8,8 @@ from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_byt
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.links.options import instance_of
 
+TORUS = {"topology": Topology.TORUS}
+
 
 def test_presets_are_the_published_instances():
     found = {name: (i.chips, i.cores, i.link_bytes) for name, i in INSTANCES.items()}
@@ -19,28 +21,23 @@ def test_presets_are_the_published_instances():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "error", "message"),
+    ("options", "error", "message"),
     [
-        ("chips", 1, ValueError, "chips must be between 2 and 64, not 1"),
-        ("chips", 65, ValueError, "chips must be between 2 and 64, not 65"),
-        ("chips", 2.0, TypeError, "chips must be an integer, not 2.0"),
-        ("link_bytes", 24, ValueError, "link_bytes must be a power of two, not 24"),
-        ("link_bytes", 4, ValueError, "link_bytes must be between 8 and 64, not 4"),
-        ("link_latency", 0, ValueError, "link_latency must be between 1 and 64, not 0"),
+        ({"chips": 1}, ValueError, "chips must be between 2 and 64, not 1"),
+        ({"chips": 65}, ValueError, "chips must be between 2 and 64, not 65"),
+        ({"chips": 2.0}, TypeError, "chips must be an integer, not 2.0"),
+        ({"link_bytes": 24}, ValueError, "link_bytes must be a power of two, not 24"),
+        ({"link_bytes": 4}, ValueError, "link_bytes must be between 8 and 64, not 4"),
+        ({"link_latency": 0}, ValueError, "link_latency must be between 1 and 64, not 0"),
+        (TORUS | {"chips": 4, "width": 4}, ValueError, "chips .* must be a multiple of width=4, at least 8, not 4"),
+        (TORUS | {"chips": 6, "width": 4}, ValueError, "chips .* must be a multiple of width=4, at least 8, not 6"),
+        (TORUS | {"chips": 2, "width": 2}, ValueError, "chips .* must be a multiple of width=2, at least 4, not 2"),
+        (TORUS | {"chips": 4, "width": 1}, ValueError, "width .* at least 2, not 1"),
     ],
 )
-def test_values_out_of_range_are_refused(name, value, error, message):
+def test_values_out_of_range_are_refused(options, error, message):
     with pytest.raises(error, match=f"^{message}$"):
-        Instance(**{name: value})
-
-
-@pytest.mark.parametrize(("chips", "width"), [(4, 4), (6, 4), (4, 1), (2, 2)])
-def test_a_torus_has_two_rows_and_columns(chips, width):
-    rule = (
-        rf"chips .* must be a multiple of width={width}, at least {2 * width}" if width > 1 else "width .* at least 2"
-    )
-    with pytest.raises(ValueError, match=f"{rule}, not {chips if width > 1 else width}$"):
-        Instance(chips=chips, width=width, topology=Topology.TORUS)
+        Instance(**options)
 
 
 def test_links_are_half_as_wide_as_hbm():

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,8 @@ from neuroncore_rtl.spec.isa import INSTRUCTIONS, MNEMONICS, Access, AluOp, DmaC
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
 from neuroncore_rtl.spec.isa.engine import LANES
 from neuroncore_rtl.spec.isa.fields import width_of
+from tests.house.tree import FOLDERS, ROOT, modules_in
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = PRESETS["tiny"].with_overrides(cores=4)
 CONTEXT = isa.Context(CONFIG, core=2, loaded=(range(4), False))
 
@@ -158,8 +157,7 @@ def dispatches(source: str) -> int:
 
 
 def test_nobody_else_tells_instructions_apart():
-    folders = "hdl", "golden", "kernels", "run", "frontends", "tb", "bench", "examples"
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    files = modules_in(*(folder for folder in FOLDERS if folder != "spec"), "examples")
     found = {str(file.relative_to(ROOT)): count for file in files if (count := dispatches(file.read_text()))}
     assert len(files) > 100 and sum(found.values()) <= PLACES_ALLOWED, found
 
