@@ -4,11 +4,12 @@ import re
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-HOOK = Path(__file__).resolve().parents[2] / ".ci" / "commit-msg"
+from tests.house.tree import ROOT
+
+HOOK = ROOT / ".ci" / "commit-msg"
 SCISSORS = "# ------------------------ >8 ------------------------"
 
 problems = runpy.run_path(str(HOOK))["problems"]
