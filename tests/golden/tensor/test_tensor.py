@@ -37,23 +37,6 @@ def codes(rng, fmt, shape, special=0.002):
     return np.where(rng.random(shape) < special, wild, tame).astype(storage_dtype(fmt))
 
 
-@EVERY_FORMAT
-def test_kernel_is_the_equation(fmt, rng):
-    compared = nans = 0
-    for k, m, n in [(1, 1, 1), (2, 3, 65), (3, 4, 64), (4, 5, 63), (7, 20, 130), (31, 40, 90), (128, 20, 70)] * 4:
-        half = int(rng.integers(2)) if fmt == FP32 else 0
-        w, w_present = array_operand(codes(rng, fmt, (k, m)), fmt, half)
-        x, x_present = array_operand(codes(rng, fmt, (k, n)), fmt, int(rng.integers(2)) if fmt == FP32 else 0)
-        for masks in ((w_present, x_present), (rng.random((k, m)) < 0.7, rng.random((k, n)) < 0.7), (None, x != 0)):
-            operands = {"stationary_present": masks[0], "moving_present": masks[1]}
-            sums = column_sums(w, x, **operands)
-            assert_same_bits(words(sums), words(column_sums_equation(w, x, **operands)))
-            compared += sums.size
-            nans += np.isnan(sums).sum()
-    assert compared > 50_000
-    assert nans < compared / 3
-
-
 def test_kernel_is_the_equation_on_every_pair_of_special_values():
     values = np.unique(special_codes(BF16)).astype(np.uint16)
     w, _ = array_operand(values[np.newaxis], BF16)
@@ -81,20 +64,25 @@ def multiply_in_psum(w, x, psum, masks=(None, None), **options):
 
 
 @EVERY_FORMAT
-def test_a_pass_adds_the_column_sums_to_psum(fmt, rng):
-    changed = 0
-    for k, m, n in [(1, 1, 1), (2, 3, 65), (3, 4, 64), (4, 5, 63), (31, 40, 90), (128, 20, 130)] * 3:
-        w, _ = array_operand(codes(rng, fmt, (k, m)), fmt)
-        x, _ = array_operand(codes(rng, fmt, (k, n)), fmt)
-        masks = (None, None) if rng.random() < 0.3 else (rng.random((k, m)) < 0.7, rng.random((k, n)) < 0.7)
-        sums = column_sums_equation(w, x, stationary_present=masks[0], moving_present=masks[1])
-        old = random_codes(rng, FP32 if fmt.is_float else INT8, m * n).reshape(m, n).astype(np.uint32)
-        for psum in (old, None):
-            expected = accumulate_sums(psum, sums, integer=not fmt.is_float)
-            options = {"accumulates": psum is not None, "integer": not fmt.is_float}
-            assert_same_bits(multiply_in_psum(w, x, old, masks, **options), expected)
-        changed += (old != accumulate_sums(old, sums, integer=not fmt.is_float)).sum()
-    assert changed > 5_000
+def test_a_pass_adds_the_column_sums_of_the_equation_to_psum(fmt, rng):
+    integer = not fmt.is_float
+    compared = changed = nans = 0
+    for k, m, n in [(1, 1, 1), (2, 3, 65), (3, 4, 64), (4, 5, 63), (7, 20, 130), (31, 40, 90), (128, 20, 130)] * 4:
+        w_half, x_half = rng.integers(2, size=2).tolist() if fmt == FP32 else (0, 0)
+        w, w_present = array_operand(codes(rng, fmt, (k, m)), fmt, w_half)
+        x, x_present = array_operand(codes(rng, fmt, (k, n)), fmt, x_half)
+        old = random_codes(rng, INT8 if integer else FP32, m * n).reshape(m, n).astype(np.uint32)
+        for masks in ((w_present, x_present), (rng.random((k, m)) < 0.7, rng.random((k, n)) < 0.7), (None, x != 0)):
+            sums = column_sums_equation(w, x, stationary_present=masks[0], moving_present=masks[1])
+            for psum in (old, None):
+                expected = accumulate_sums(psum, sums, integer)
+                options = {"accumulates": psum is not None, "integer": integer}
+                assert_same_bits(multiply_in_psum(w, x, old, masks, **options), expected)
+            compared += sums.size
+            changed += (old != accumulate_sums(old, sums, integer)).sum()
+            nans += np.isnan(sums).sum()
+    assert compared > 50_000 and changed > 20_000
+    assert nans < compared / 3
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -123,31 +111,17 @@ def test_kernel_uses_the_processors_vector_fused_multiply_add(masked):
 def test_chains_agree_with_softfloat(fmt, rng):
     chains, length = 4096, 40
     w_half, x_half = (1, 0) if fmt == FP32 else (0, 0)
-    w, w_present = array_operand(codes(rng, fmt, (length, chains // 64), special=0.004), fmt, w_half)
+    w, _ = array_operand(codes(rng, fmt, (length, chains // 64), special=0.004), fmt, w_half)
     x, _ = array_operand(codes(rng, fmt, (length, 64), special=0.004), fmt, x_half)
+    w_present, x_present = (rng.random(operand.shape) < 0.9 for operand in (w, x))
     theirs = np.full((chains // 64, 64), NEGATIVE_ZERO, np.uint32)
     for row in range(length):
         operands = np.broadcast_arrays(words(x[row]), words(w[row])[:, np.newaxis], theirs)
         stepped = softfloat.mul_add(*(operand.ravel() for operand in operands)).reshape(theirs.shape)
-        theirs = stepped if w_present is None else np.where(w_present[row][:, np.newaxis], stepped, theirs)
-    ours = column_sums(w, x, stationary_present=w_present)
+        theirs = np.where(w_present[row][:, np.newaxis] & x_present[row], stepped, theirs)
+    ours = column_sums(w, x, stationary_present=w_present, moving_present=x_present)
     assert_same_bits(words(ours), canonical(theirs))
     assert np.isfinite(ours).mean() > 0.3
-
-
-def test_absent_operands_leave_the_sum_as_it_is():
-    infinite, one = np.full((1, 1), np.inf, np.float32), np.zeros((1, 1), np.float32)
-    absent = np.zeros((1, 1), bool)
-    for function in BOTH:
-        assert words(function(infinite, one)) == NAN
-        assert words(function(infinite, one, stationary_present=absent)) == NEGATIVE_ZERO
-        assert words(function(infinite, one, moving_present=absent)) == NEGATIVE_ZERO
-
-
-def test_small_integers_in_bf16_are_exact(rng):
-    a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
-    product = matrix_product(*(round_fp32(words(v), BF16) for v in (a, b)), BF16, 128)
-    assert np.array_equal(product.view(np.float32).astype(np.int64), a @ b)
 
 
 def test_threads_change_no_bit(rng):
@@ -326,17 +300,6 @@ def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
     engine.execute(simple(MultiplyMoving), None, x)
     engine.execute(simple(MultiplyMoving, accumulate=True), None, x)
     assert engine.psum[:, 0].view(np.float32).tolist() == [4, 8, 12, 16]
-
-
-def test_an_operand_lies_anywhere_in_the_array_and_other_rows_and_columns_do_not_count():
-    """The operand is in rows 4 to 7 and columns 4 to 6 of an 8 x 8 array; the surrounding weights are infinite."""
-    engine = TensorEngine(Config(rows=8, columns=8))
-    weights, x = np.full((8, 8), np.inf), np.full((8, 1), np.inf)
-    weights[4:, :3], x[4:] = np.arange(12).reshape(4, 3), [[1], [10], [100], [1000]]
-    engine.execute(simple(LoadStationary, m=3, row=4, column=4), memory_of(weights), None)
-    engine.execute(simple(MultiplyMoving, m=3, row=4, column=4), None, memory_of(x))
-    expected = [0, 0, 0, 0, *(x[4:, 0] @ weights[4:, :3]), 0]
-    assert engine.psum[:, 0].view(np.float32).tolist() == expected
 
 
 def test_rows_that_meet_no_weights_sum_to_minus_zero():
