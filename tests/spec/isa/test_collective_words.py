@@ -186,16 +186,6 @@ def test_signatures_of_the_same_work_are_the_same(py_rng):
         assert words.signature(values | {name: other[name] for name in own - uses | unused}) == shown
 
 
-def test_fields_of_a_signature_do_not_share_bits():
-    for kind in K:
-        taken = 0
-        for name, width in SIGNATURE_FIELDS:
-            if name in SIGNATURE_USES[kind]:
-                bits = (1 << width) - 1 << SIGNATURE_OFFSETS[name]
-                assert not taken & bits and bits < 1 << words.SIGNATURE_BITS
-                taken |= bits
-
-
 def test_two_sides_of_a_transfer_go_together_and_two_of_the_same_do_not():
     send, receive = (words.signature(PLAIN.fields() | {"kind": int(kind)}) for kind in (K.SEND, K.RECEIVE))
     assert words.disagreement(send, receive) is None and words.disagreement(receive, send) is None
