@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-__all__ = ["BOOLEAN", "INTEGERS", "MOST", "TYPES", "Drawn", "Pool", "draw_array", "is_float"]
+__all__ = ["BOOLEAN", "FLOATS", "INTEGERS", "MOST", "TYPES", "Drawn", "Pool", "composed", "draw_array", "is_float"]
 
 INTEGERS = [np.dtype(one) for one in ("i1", "i2", "i4", "u1", "u2", "u4")]
 FLOATS = [np.dtype(one) for one in (
@@ -39,6 +39,11 @@ def draw_array(rng: np.random.Generator, shape: Sequence[int], of) -> np.ndarray
     most = float(ml_dtypes.finfo(of).max)
     special = rng.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, most, -most, 1.0, -1.0, 0.5]), shape)
     return np.where(rng.random(shape) < 0.3, special, rng.integers(-12, 13, shape) / 8).astype(np.float32).astype(of)
+
+
+def composed(a: tuple, b: tuple) -> tuple:
+    """Return the product and the sum of the function that applies a and then b, each x -> product * x + sum."""
+    return a[0] * b[0], a[1] * b[0] + b[1]
 
 
 @dataclass
@@ -86,11 +91,9 @@ class Pool:
         one = self.one_of(some)
         if one.shape == shape:
             return one.value
-        return (
-            jnp.resize(one.value, shape)
-            if self.rng.random() < 0.5
-            else jnp.broadcast_to(one.value.reshape(-1)[0], shape)
-        )
+        if self.rng.random() < 0.5:
+            return jnp.resize(one.value, shape)
+        return jnp.broadcast_to(one.value.reshape(-1)[0], shape)
 
     def small(self, value: Any, most: float) -> Any:
         """Return whole numbers of at most this size; their sums are exact."""

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from tests.frontends.xla.draws import BOOLEAN, INTEGERS, MOST, TYPES, Drawn, Pool, draw_array, is_float
+from tests.frontends.xla.draws import BOOLEAN, INTEGERS, MOST, TYPES, Drawn, Pool, composed, draw_array, is_float
 
 __all__ = ["KINDS", "RandomFunction"]
 
@@ -171,7 +171,7 @@ def _pairs(pool: Pool, one: Drawn) -> Any:
     """Append a function of an array and of itself along other dimensions."""
     row, column = one.value[None, :], one.value[:, None]
     table = pool.like(one.of, (one.value.size, one.value.size))
-    first = pool.one_of([lambda a, b: jnp.maximum(a, b), lambda a, b: jnp.minimum(a, b)])
+    first = pool.one_of([jnp.maximum, jnp.minimum])
     sides = (row, column) if pool.rng.random() < 0.5 else (column, row)
     return first(first(table, -sides[0] if pool.rng.random() < 0.5 else sides[0]), sides[1])
 
@@ -263,10 +263,9 @@ def _reduce(pool: Pool, one: Drawn) -> Any:
     names = [jnp.max, jnp.min] if count else []
     if not is_float(one.of):
         names += [jnp.sum, jnp.prod, jnp.bitwise_and.reduce, jnp.bitwise_or.reduce, jnp.bitwise_xor.reduce]
-        return pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep)
-    names += [lambda x, **kw: jnp.sum(pool.small(x, 8 if one.of.itemsize > 1 else 1), **kw)] * (
-        count <= (16 if one.of.itemsize > 1 else 4)
-    )
+    else:
+        most, terms = (8, 16) if one.of.itemsize > 1 else (1, 4)
+        names += [lambda x, **kw: jnp.sum(pool.small(x, most), **kw)] * (count <= terms)
     return pool.one_of(names)(one.value, axis=tuple(axes), keepdims=keep)
 
 
@@ -275,17 +274,11 @@ def _extremum(pool: Pool, one: Drawn) -> Any:
     return pool.one_of([jnp.argmax, jnp.argmin])(one.value, axis=pool.number(0, len(one.shape) - 1))
 
 
-def _composed(a: tuple, b: tuple) -> tuple:
-    """Return the product and the sum of the function that applies a and then b, each x -> product * x + sum."""
-    return a[0] * b[0], a[1] * b[0] + b[1]
-
-
 @_step(lambda one: len(one.shape) > 0 and one.of in INTEGERS)
 def _reduce_pairs(pool: Pool, one: Drawn) -> Any:
     other, start = pool.like(one.of, one.shape), (one.of.type(1), one.of.type(0))
     axis = pool.number(0, len(one.shape) - 1)
-
-    return lax.reduce((one.value, other), start, _composed, (axis,))
+    return lax.reduce((one.value, other), start, composed, (axis,))
 
 
 @_step(lambda one: len(one.shape) > 0 and one.of != BOOLEAN and one.value.size > 0)
@@ -400,9 +393,8 @@ def _segments(pool: Pool, one: Drawn) -> Any:
 
 @_step(lambda one: len(one.shape) > 0 and one.of in INTEGERS and one.value.size > 0)
 def _scan(pool: Pool, one: Drawn) -> Any:
-
     other = pool.like(one.of, one.shape)
-    return lax.associative_scan(_composed, (one.value, other))
+    return lax.associative_scan(composed, (one.value, other))
 
 
 @_kind
@@ -435,8 +427,7 @@ def _loop(pool: Pool) -> Any:
     rounds = pool.number(0, 4)
     if pool.rng.random() < 0.5:
         rounds = jnp.abs(pool.like(np.dtype(np.int32), ())) % 5
-    found = lax.fori_loop(0, rounds, lambda i, c: tuple(_block(pool, c, seed, (i, outside))), tuple(carried))
-    return found
+    return lax.fori_loop(0, rounds, lambda i, c: tuple(_block(pool, c, seed, (i, outside))), tuple(carried))
 
 
 @_step(lambda one: one.of in INTEGERS and 0 < one.value.size < 60)

@@ -1,6 +1,12 @@
 """Results of functions of JAX on the machine, compared with those of JAX's CPU."""
 
+import jax
 import numpy as np
+
+from neuroncore_rtl.frontends.xla import jit
+from neuroncore_rtl.frontends.xla.compiled import compile_graph
+from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
+from neuroncore_rtl.spec.config import PRESETS
 
 __all__ = ["compare", "compare_all", "compare_calls", "compile_text", "differences", "run_text"]
 
@@ -24,10 +30,6 @@ def compare_calls(
     AssertionError if a result has another shape or type, or differs by more than the tolerance relative to the largest
     finite element; without a tolerance all bits must be the same, NaN apart.
     """
-    import jax
-
-    from neuroncore_rtl.frontends.xla import jit
-
     machine = jit(function, preset=preset, target=target, order=order)
     for args in calls:
         got = [np.asarray(one) for one in jax.tree.leaves(machine(*args))]
@@ -55,10 +57,6 @@ def differences(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def compile_text(text: str):
     """Return the `Compiled` of StableHLO's text."""
-    from neuroncore_rtl.frontends.xla.compiled import compile_graph
-    from neuroncore_rtl.frontends.xla.reading.module import parse_text, read_module
-    from neuroncore_rtl.spec.config import PRESETS
-
     return compile_graph(read_module(parse_text(text)), PRESETS["tiny"])
 
 

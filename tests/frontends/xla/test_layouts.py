@@ -10,13 +10,10 @@ from jax import numpy as jnp
 from neuroncore_rtl.frontends.xla import jit
 from neuroncore_rtl.frontends.xla.emit import plan
 from neuroncore_rtl.spec.isa import Storage
+from tests.frontends.xla.bounds import draw_floats
 from tests.frontends.xla.results import compare
 
 BOUND = 1e-5
-
-
-def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.normal(size=shape).astype(np.float32)
 
 
 def attention(x, weights, heads):
@@ -30,14 +27,14 @@ def attention(x, weights, heads):
 @pytest.mark.parametrize(("tokens", "heads", "width"), [(6, 2, 4), (9, 3, 2), (5, 1, 7), (7, 2, 3), (4, 4, 1)])
 def test_attention_of_any_shape(rng, tokens, heads, width):
     features = heads * width
-    weights = [normal(rng, features, features) for _ in range(4)]
+    weights = [draw_floats(rng, features, features) for _ in range(4)]
 
     def mean_square(x, weights):
         y = attention(x, weights, heads)
         return jnp.mean(y**2), y
 
     function = jax.value_and_grad(mean_square, argnums=(0, 1), has_aux=True)
-    compare(function, normal(rng, tokens, features), weights, tolerance=BOUND)
+    compare(function, draw_floats(rng, tokens, features), weights, tolerance=BOUND)
 
 
 def test_a_batch_of_products_and_norms(rng):
@@ -46,7 +43,7 @@ def test_a_batch_of_products_and_norms(rng):
         y = y / (1 + jnp.max(jnp.abs(y), axis=-1, keepdims=True)) * gain
         return jnp.einsum("bhsw,hwd->bsd", y, back) + x, jnp.sum(y, axis=(0, 2))
 
-    args = normal(rng, 2, 5, 6), normal(rng, 6, 3, 4), normal(rng, 3, 1, 4), normal(rng, 3, 4, 6)
+    args = draw_floats(rng, 2, 5, 6), draw_floats(rng, 6, 3, 4), draw_floats(rng, 3, 1, 4), draw_floats(rng, 3, 4, 6)
     compare(block, *args, tolerance=BOUND)
 
 
@@ -54,7 +51,7 @@ def test_values_between_products_stay_in_sbuf(rng):
     def mlp(x, up, bias, down):
         return jnp.tanh(x @ up + bias) @ down
 
-    args = normal(rng, 8, 8), normal(rng, 8, 16), normal(rng, 16), normal(rng, 16, 8)
+    args = draw_floats(rng, 8, 8), draw_floats(rng, 8, 16), draw_floats(rng, 16), draw_floats(rng, 16, 8)
     compiled = jit(mlp, preset="tiny", target="golden", cache="").lower(*args).compile().compiled
     steps = [step.instruction for step in compiled.program.steps]
     stored = [one.shape for one in steps if any(region.storage == Storage.HBM for region in one.writes)]
@@ -67,7 +64,7 @@ def test_a_vector_is_one_tile(rng):
     def step(x, w, b):
         return b - jnp.tanh((x @ w).sum(0))
 
-    args = normal(rng, 32, 16), normal(rng, 16, 64), normal(rng, 64)
+    args = draw_floats(rng, 32, 16), draw_floats(rng, 16, 64), draw_floats(rng, 64)
     model = jit(step, preset="small", target="golden", cache="")
     np.testing.assert_allclose(model(*args), step(*args), atol=BOUND)
     steps = [one.instruction for one in model.compiled.program.steps]
@@ -75,8 +72,8 @@ def test_a_vector_is_one_tile(rng):
 
 
 def test_the_way_through_hbm_has_the_same_results(rng, monkeypatch):
-    weights = [normal(rng, 8, 8) for _ in range(4)]
-    x = normal(rng, 8, 8)
+    weights = [draw_floats(rng, 8, 8) for _ in range(4)]
+    x = draw_floats(rng, 8, 8)
 
     def results():
         options = {"preset": "tiny", "target": "golden", "auto_cast": "matmult", "cache": ""}

@@ -8,7 +8,7 @@ from jax import lax
 from jax import numpy as jnp
 
 from tests.frontends.xla.bounds import assert_linear, draw_floats, run_golden
-from tests.frontends.xla.draws import draw_array
+from tests.frontends.xla.draws import composed, draw_array
 from tests.frontends.xla.results import compare, compare_all
 
 PRESETS = ["nano", "tiny"]
@@ -39,9 +39,6 @@ def test_bodies_that_depend_on_order():
 
     def first(a, b):
         return jnp.where(a != 0, a, b)
-
-    def composed(a, b):
-        return a[0] * b[0], a[1] * b[0] + b[1]
 
     def reduced(x, y):
         pairs = lax.reduce((x, y), (np.int32(1), np.int32(0)), composed, (1,))
@@ -84,12 +81,10 @@ def test_million_elements():
 def test_one_element():
     """A reduction over dimensions of one element is the element, -0 and an initial value that is not neutral too."""
     x = np.float32([-0.0, 0, 3, np.nan, -np.inf]).reshape(1, 5, 1)
-    functions = lax.add, lax.mul, lax.max, lax.min, lambda a, b: a - 2 * b
+    functions = (0, lax.add), (7, lax.add), (0, lax.mul), (0, lax.max), (0, lax.min), (0, lambda a, b: a - 2 * b)
 
     def reduced(x, axes):
-        return [lax.reduce(x, np.float32(0), one, axes) for one in functions], lax.reduce(
-            x, np.float32(7), lax.add, axes
-        )
+        return [lax.reduce(x, np.float32(start), function, axes) for start, function in functions]
 
     compare_all(*((partial(reduced, axes=axes), x) for axes in [(0,), (2,), (0, 2)]))
 

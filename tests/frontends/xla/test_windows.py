@@ -10,7 +10,7 @@ from jax import numpy as jnp
 
 from neuroncore_rtl.frontends.xla.refusal import Refused
 from tests.frontends.xla.bounds import assert_linear, draw_floats, run_golden
-from tests.frontends.xla.draws import draw_array
+from tests.frontends.xla.draws import composed, draw_array
 from tests.frontends.xla.results import compare, compare_all, compile_text, run_text
 
 PRESETS = ["nano", "tiny"]
@@ -52,9 +52,6 @@ def test_order_and_several_operands():
     rng = np.random.default_rng(2)
     x, y = draw_array(rng, (4, 37), np.int32), draw_array(rng, (4, 37), np.int32)
 
-    def composed(a, b):
-        return a[0] * b[0], a[1] * b[0] + b[1]
-
     def windows(x, y):
         sides = ((1, 5), "VALID"), ((2, 3), "SAME"), ((1, 29), ((0, 0), (28, 0)))
         start = np.int32(1), np.int32(0)
@@ -95,6 +92,19 @@ def test_gradients_of_pooling(preset, padding):
         assert_linear(lambda c, x: jax.vjp(mean, x)[1](c)[0], weights, fixed=(x,), preset=preset)
 
 
+SELECTION = """func.func @main(%x: {array}, %s: {source}) -> {array} {{
+  %z = stablehlo.constant dense<{zero}> : tensor<{of}>
+  %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{{{attributes}}}> ({{
+    ^bb0(%a: tensor<{of}>, %b: tensor<{of}>):
+      %c = stablehlo.compare {direction}, %a, %b : (tensor<{of}>, tensor<{of}>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+  }}, {{
+    ^bb0(%a: tensor<{of}>, %b: tensor<{of}>):
+      %t = stablehlo.{combine} %a, %b : tensor<{of}>
+      stablehlo.return %t : tensor<{of}>
+  }}) : ({array}, {source}, tensor<{of}>) -> {array}
+  return %r : {array}
+}}"""
 PADDINGS = [((0, 2), (0, 0)), ((2, 0), (0, 1)), ((0, 0), (1, 0)), ((1, 2), (2, 1)), ((2, 2), (2, 2))]
 
 
@@ -108,21 +118,9 @@ def test_padding_of_a_selection(padding, direction, keeps):
         pads = ", ".join(str(list(pair)) for pair in padding)
         attributes = f"padding = dense<[{pads}]> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 3>, "
         attributes += f"window_strides = array<i64: {stride[0]}, {stride[1]}>"
-        kinds = "tensor<4x5xf32>", f"tensor<{counts[0]}x{counts[1]}xf32>"
-        text = f"""func.func @main(%x: {kinds[0]}, %s: {kinds[1]}) -> {kinds[0]} {{
-          %z = stablehlo.constant dense<0.0> : tensor<f32>
-          %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{{{attributes}}}> ({{
-            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-              %c = stablehlo.compare {direction}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
-              stablehlo.return %c : tensor<i1>
-          }}, {{
-            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-              %t = stablehlo.add %a, %b : tensor<f32>
-              stablehlo.return %t : tensor<f32>
-          }}) : ({kinds[0]}, {kinds[1]}, tensor<f32>) -> {kinds[0]}
-          return %r : {kinds[0]}
-        }}"""
-        compiled = compile_text(text)
+        names = {"of": "f32", "zero": "0.0", "direction": direction, "combine": "add", "attributes": attributes}
+        source = f"tensor<{counts[0]}x{counts[1]}xf32>"
+        compiled = compile_text(SELECTION.format(array="tensor<4x5xf32>", source=source, **names))
         for low, high in (-2, -1), (-1, 1), (1, 3):
             x = rng.integers(low, high, (4, 5), endpoint=True).astype(np.float32)
             source = rng.integers(1, 99, counts).astype(np.float32)
@@ -144,18 +142,7 @@ def test_refusals():
 
 
 def test_selected_elements_combine_by_or():
-    text = """func.func @main(%x: tensor<4xi32>, %s: tensor<3xi32>) -> tensor<4xi32> {
-      %z = stablehlo.constant dense<0> : tensor<i32>
-      %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{window_dimensions = array<i64: 2>}> ({
-        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
-          %c = stablehlo.compare GE, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
-          stablehlo.return %c : tensor<i1>
-      }, {
-        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
-          %t = stablehlo.or %a, %b : tensor<i32>
-          stablehlo.return %t : tensor<i32>
-      }) : (tensor<4xi32>, tensor<3xi32>, tensor<i32>) -> tensor<4xi32>
-      return %r : tensor<4xi32>
-    }"""
+    names = {"of": "i32", "zero": 0, "direction": "GE", "combine": "or", "array": "tensor<4xi32>"}
+    text = SELECTION.format(source="tensor<3xi32>", attributes="window_dimensions = array<i64: 2>", **names)
     found = run_text(text, np.array([1, 5, 2, 3], np.int32), np.array([6, 3, 8], np.int32))[0]
     np.testing.assert_array_equal(found, [0, 7, 0, 8])
