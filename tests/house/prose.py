@@ -15,14 +15,13 @@ Habits, and their limits:
 
 import ast
 import re
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.house.tree import ROOT, statements
+from tests.house.tree import ROOT, statements, tracked
 
 __all__ = ["LIMITS", "Finding", "Text", "above", "findings", "rates", "texts"]
 
@@ -125,9 +124,8 @@ def above(found: dict[str, float]) -> list[str]:
 
 
 def _files() -> dict[str, list[Path]]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     folders = defaultdict(list)
-    for name in listed.split("\0"):
+    for name in tracked():
         path = ROOT / name
         if path.suffix in (".py", ".md") and path.is_file() and not path.is_symlink():
             folders[name.partition("/")[0] if "/" in name else "."].append(path)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.run.sim import packages
-from tests.house.tree import ROOT
+from tests.house.tree import ROOT, tracked
 
 BUILD = "from setuptools import build_meta; import sys; build_meta.build_wheel(sys.argv[1])"
 
@@ -21,10 +21,7 @@ BUILD = "from setuptools import build_meta; import sys; build_meta.build_wheel(s
 def installed(tmp_path_factory) -> Path:
     """The contents of a wheel that was made of the files in git."""
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    packed = subprocess.run(
-        ["tar", "--create", "--null", "--files-from=-"], cwd=ROOT, input=listed, capture_output=True, check=True
-    )
+    packed = subprocess.run(["tar", "--create", *tracked()], cwd=ROOT, capture_output=True, check=True)
     subprocess.run(["tar", "--extract"], cwd=source, input=packed.stdout, check=True)
     subprocess.run([sys.executable, "-c", BUILD, folder], cwd=source, capture_output=True, check=True)
     (wheel,) = folder.glob("*.whl")
@@ -58,9 +55,8 @@ def command(installed, tmp_path):
 def test_data_files_are_inside(installed):
     kinds = (".v", ".vh", ".sv", ".cpp", ".sh", ".c", ".h", ".S", ".ld", ".json", ".npz", ".txt", ".typed")
     kinds += (".html", ".css", ".js")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     rooms = {path.name for path in (ROOT / "neuroncore_rtl").iterdir() if path.is_symlink()}
-    wanted = [name for name in listed if name.partition("/")[0] in rooms and not name.endswith((".py", ".md"))]
+    wanted = [name for name in tracked() if name.partition("/")[0] in rooms and not name.endswith((".py", ".md"))]
     assert len(wanted) > 30 and all(name.endswith(kinds) for name in wanted)
     assert [name for name in wanted if not (installed / "neuroncore_rtl" / name).is_file()] == []
 

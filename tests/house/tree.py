@@ -1,11 +1,12 @@
 """Folders of the package, their Python files, and the imports of a file."""
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FOLDERS", "PACKAGE", "ROOT", "imports", "modules_in", "statements"]
+__all__ = ["FOLDERS", "PACKAGE", "ROOT", "imports", "modules_in", "statements", "tracked"]
 
 PACKAGE = "neuroncore_rtl"
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,3 +36,8 @@ def imports(source: str) -> set[str]:
 
 def modules_in(*folders: str) -> list[Path]:
     return [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+
+
+def tracked() -> list[str]:
+    """Return the names of the files in git."""
+    return subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
