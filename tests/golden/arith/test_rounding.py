@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, round_fp32, round_to_odd
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
+from neuroncore_rtl.spec.formats import BF16, FORMATS
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.operands import random_fp32, round_cases, special_fp32
+from neuroncore_rtl.tb.stimulus.operands import round_cases, special_fp32
 from tests.oracles import exact
 from tests.oracles.hard import hard_to_round
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_round, ml_dtypes_round
@@ -15,7 +15,6 @@ from tests.oracles.words import words
 SEED = 12
 INTEGERS = tuple(f for f in FORMATS.values() if not f.is_float)
 FLOATS = [f for f in FORMATS.values() if f.is_float]
-MODES = pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 TAILS = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
 """Lower 16 bits of FP32 patterns at, just below and just above the ties of a 7- or 10-bit mantissa."""
 
@@ -44,57 +43,24 @@ def test_integers_are_rint_then_clip(fmt, rng):
 
 @pytest.mark.parametrize("mode", ["rne", "sr"])
 @pytest.mark.parametrize("fmt", FORMATS.values())
-def test_random_cases_round_as_rational_numbers_do(fmt, mode, rng):
+def test_random_and_hard_cases_round_as_rational_numbers_do(fmt, mode, rng):
     value, random = round_cases(rng, fmt, mode, 5_000)
+    hard = np.concatenate([hard_to_round(fmt), special_fp32()])
+    ends = np.uint32([0, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+    value = np.concatenate([value, np.repeat(hard, len(ends))])
+    random = None if random is None else np.concatenate([random, np.tile(ends, len(hard))])
     draws = [None] * len(value) if random is None else random.tolist()
     theirs = [exact.round_exactly(float(x), fmt, draw) for x, draw in zip(fp32_values(value), draws, strict=True)]
     assert_same_bits(decode(round_fp32(value, fmt, mode, random), fmt), np.array(theirs), value)
 
 
-def test_fp32_to_fp32_changes_nothing_but_nan(rng):
-    value = np.concatenate([special_fp32(), random_fp32(rng, 100_000)])
-    random = np.full_like(value, 0xFFFFFFFF)
-    assert_same_bits(round_fp32(value, FP32), canonical(value), value)
-    assert_same_bits(round_fp32(value, FP32, "sr", random), canonical(value), value)
-
-
-@MODES
+@pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 @pytest.mark.parametrize("fmt", FLOATS)
 def test_specials_of_float_targets(fmt, mode, random):
     value = np.concatenate([words([np.inf, -np.inf, 0.0, -0.0]), np.uint32([0x7F800001, 0xFFC00000])])
     sign = 1 << (fmt.bits - 1)
     expected = [fmt.infinity, sign | fmt.infinity, 0, sign, fmt.nan, fmt.nan]
     assert round_fp32(value, fmt, mode, random).tolist() == expected
-
-
-@pytest.mark.parametrize("fmt", GFLOAT)
-def test_overflow_is_decided_after_rounding_and_subnormals_round_up_to_normals(fmt):
-    last_place = 2.0 ** (fmt.max_exponent - fmt.mantissa_bits)
-    tie = fmt.max + last_place / 2
-    below = np.nextafter(np.float32(tie), np.float32(0))
-    largest, infinity, sign = fmt.infinity - (1 << fmt.padding_bits), fmt.infinity, 1 << (fmt.bits - 1)
-    value = words([fmt.max, below, tie, -below, -tie])
-    assert round_fp32(value, fmt).tolist() == [largest, largest, infinity, sign | largest, sign | infinity]
-    # Half an ulp above the maximum, stochastic rounding overflows for the upper half of the random words.
-    assert round_fp32(words([tie, tie]), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [largest, infinity]
-    value = words([2.0**fmt.min_exponent * (1 - 2.0 ** -(fmt.mantissa_bits + 2))])
-    assert round_fp32(value, fmt).tolist() == [1 << (fmt.mantissa_bits + fmt.padding_bits)]
-
-
-@pytest.mark.parametrize("fmt", [f for f in GFLOAT if f.exponent_bits < 8])
-def test_underflow_keeps_the_sign(fmt):
-    tiny = 2.0 ** (fmt.min_exponent - fmt.mantissa_bits - 1)
-    sign = 1 << (fmt.bits - 1)
-    value = words([tiny, -tiny, 1.5 * tiny, -1.5 * tiny, 1e-40, -1e-40])
-    assert round_fp32(value, fmt).tolist() == [0, sign, 1, sign | 1, 0, sign]
-
-
-@MODES
-@pytest.mark.parametrize("fmt", INTEGERS)
-def test_specials_of_integer_targets_saturate(fmt, mode, random):
-    value = words([np.inf, -np.inf, np.nan, -0.0, 3e38, -3e38, float(fmt.min)])
-    least = fmt.min & ((1 << fmt.bits) - 1)
-    assert round_fp32(value, fmt, mode, random).tolist() == [fmt.max, least, 0, 0, fmt.max, least, least]
 
 
 def test_scalars_and_shapes_pass_through():

@@ -123,28 +123,19 @@ def test_representable_values_never_change(fmt, rng):
 @settings(deadline=None, max_examples=25)
 @given(
     shape=st.tuples(st.integers(1, 40), st.integers(1, 40)),
-    tile=st.tuples(st.integers(1, 17), st.integers(1, 17)),
     seed=st.integers(0, (1 << 32) - 1),
     stream=st.integers(0, (1 << 32) - 1),
     base=st.integers(0, (1 << 63) - 1),
 )
-def test_any_permutation_or_tiling_gives_the_same_bits(fmt, shape, tile, seed, stream, base):
+def test_any_elements_in_any_order_have_the_same_bits(fmt, shape, seed, stream, base):
     rng = np.random.default_rng(seed)
     size = shape[0] * shape[1]
     value = random_fp32(rng, size).reshape(shape)
     index = (np.arange(size, dtype=np.uint64) + np.uint64(base)).reshape(shape)
     whole = round_stochastic(value, fmt, seed, stream, index)
-
-    order = rng.permutation(size)
-    permuted = round_stochastic(value.ravel()[order], fmt, seed, stream, index.ravel()[order])
-    assert_same_bits(permuted, whole.ravel()[order], value.ravel()[order])
-
-    tiled = np.zeros_like(whole)
-    for row in range(0, shape[0], tile[0]):
-        for column in range(0, shape[1], tile[1]):
-            at = np.s_[row : row + tile[0], column : column + tile[1]]
-            tiled[at] = round_stochastic(value[at], fmt, seed, stream, index[at])
-    assert_same_bits(tiled, whole, value)
+    some = rng.permutation(size)[: rng.integers(1, size + 1)]
+    found = round_stochastic(value.ravel()[some], fmt, seed, stream, index.ravel()[some])
+    assert_same_bits(found, whole.ravel()[some], value.ravel()[some])
 
 
 def test_seeds_and_streams_draw_independently():
@@ -174,14 +165,6 @@ def test_key_is_seed_and_stream_and_counter_is_the_index():
     assert random_words(0x13198A2E, 0x03707344, np.uint64(0x85A308D3_243F6A88)) == 0xC4923A9C
     assert random_words(0, 0, 0) == 0x6B200159
     assert random_words(0xFFFFFFFF, 0xFFFFFFFF, np.uint64(0xFFFFFFFF_FFFFFFFF)) == 0x1CB996FC
-
-
-def test_words_look_uniform_and_differ():
-    words = random_words(1, 2, np.arange(1 << 20))
-    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 32).mean(axis=0)
-    assert np.abs(ones - 0.5).max() <= 5 * 0.5 / 2**10
-    # Birthday problem: 128 collisions are expected among a million words of 32 bits.
-    assert abs(len(words) - len(np.unique(words)) - 128) <= 4 * 128**0.5
 
 
 @pytest.mark.parametrize(
