@@ -8,13 +8,13 @@ import pytest
 
 from neuroncore_rtl.golden import arith, vector
 from neuroncore_rtl.golden.elementwise import load_words, store_words
-from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum
+from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
+from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Access, AluOp, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.alu import BITWISE, REDUCTIONS
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes, random_fp32, special_fp32
+from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_fp32, special_fp32
 from tests.oracles import elementwise as oracle
 from tests.oracles.instructions import random_instruction, random_memories
 from tests.oracles.memories import changed_bytes
@@ -44,15 +44,6 @@ def test_instruction_is_the_oracle(opcode):
 
 def test_transpose_on_a_machine_of_several_blocks(rng):
     assert sum(changed_by_one(rng, Opcode.TRANSPOSE, Config(rows=64, columns=64), (2048, 2048)) for _ in range(4)) > 0
-
-
-def test_sources_are_read_before_anything_is_written():
-    memory = np.arange(16, dtype=np.uint8).reshape(1, 16).repeat(8, 0)
-    a = Access(format=INT8, address=0, steps=(1,))
-    shifted = Access(format=INT8, address=1, steps=(1,))
-    copy = Elementwise(opcode=Opcode.TENSOR_COPY, partitions=8, shape=(8,), dst=shifted, a=a)
-    VectorEngine(MACHINES[0]).execute(copy, memory, memory[:, :0])
-    assert memory[0].tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
 
 
 @pytest.mark.parametrize(
@@ -103,15 +94,8 @@ def test_reduction_is_one_operation_after_the_other(op, integer, rng):
         assert_same_bits(reduce_words(op, x, integer), total)
 
 
-def test_sum_is_in_order_and_in_fp32():
-    # 1 + 2**-24 rounds to 1 each time; in reverse order or in pairs the small numbers would be added first.
-    x = words([1.0] + [2.0**-24] * 1000)
-    assert floats(reduce_words(AluOp.ADD, x)) == 1
-    assert floats(reduce_words(AluOp.ADD, x[::-1])) > 1
-    assert floats(running_sum(x[1:], words(1.0))) == 1
-    # A sum starts with its first element, a running sum with +0.
+def test_a_sum_starts_with_its_first_element():
     assert reduce_words(AluOp.ADD, words([-0.0])) == words(-0.0)
-    assert running_sum(words([-0.0]), words(0.0)) == 0
 
 
 @pytest.mark.parametrize("offset", (0.0, 1.0, 100.0))
@@ -133,35 +117,5 @@ def test_statistics_of_constants_and_of_one_element():
     assert np.isnan(floats(bn_aggr(words([0, 1, 1]))[1]))
 
 
-@pytest.mark.parametrize("fmt", (FP32, INT32))
-def test_largest_eight_are_those_of_a_sort(fmt, rng):
-    x = load_words(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
-    ours = vector.max8(x, fmt is INT32)
-    if fmt is INT32:
-        expected = np.sort(x.view(np.int32), 1)[:, :-9:-1]
-        assert_same_bits(ours.view(np.int32), expected)
-    else:
-        expected = np.sort(floats(x), 1)[:, :-9:-1]  # numpy too puts NaN last
-        assert np.array_equal(floats(ours), expected, equal_nan=True)
-    positions = vector.find_index8(x, ours, fmt is INT32)
-    assert (positions >= 0).all()
-    assert_same_bits(np.take_along_axis(x, positions, 1), ours)
-    assert all(len(set(row)) == 8 for row in positions.tolist())
-
-
-def test_positions_of_zeros_nans_and_repeated_values():
-    x = words([1, 0, -0.0, np.nan, 1, 5, 1, np.nan, 7])
-    assert vector.find_index8(x, words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
-
-
-def test_dropout_drops_as_many_as_it_should(rng):
-    random = rng.integers(0, 1 << 32, 100_000, np.uint32)
-    for p in (0.0, 0.1, 0.5, 1.0, 2.0, -1.0):
-        assert abs(vector.dropped(random, words(p)).mean() - min(max(p, 0), 1)) < 0.01
-    assert not vector.dropped(random, words(np.nan)).any()
+def test_a_random_word_at_the_probability_is_kept():
     assert vector.dropped([0, 1, 2], words(2.0**-31)).tolist() == [True, True, False]
-
-
-def test_numbers_are_cut_to_int32_and_truth_is_not_zero():
-    assert vector.iota(np.array([5, (1 << 32) + 7, (1 << 64) - 1], np.uint64)).tolist() == [5, 7, 0xFFFFFFFF]
-    assert vector.nonzero(words([0, -0.0, 1e-45, np.nan, -np.inf])).tolist() == [False, False, True, True, True]
