@@ -15,10 +15,10 @@ _COMPILER = {"xla_allow_excess_precision": False}
 """XLA rounds each result to its type, as StableHLO says."""
 
 
-def check(seed: int, target: str = "golden", depth: int = DEPTH, names: tuple = ()) -> None:
+def check(seed: int, preset: str = "tiny", target: str = "golden", depth: int = DEPTH, names: tuple = ()) -> None:
     """Compare a random function with JAX's CPU: bit for bit, near values apart."""
     function = RandomFunction(seed, depth, names)
-    machine = jit(function, preset="tiny", target=target, order="program")
+    machine = jit(function, preset=preset, target=target, order="program")
     found = machine(*function.args)
     expected = machine.function.lower(*function.args).compile(_COMPILER)(*function.args)  # lowered once for both
     for one, other, near in zip(found, expected, function.near, strict=True):
@@ -71,4 +71,4 @@ def test_more_random_graphs(first):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_random_graphs_in_rtl(seed):
-    check(seed, target="rtl", depth=3)
+    check(seed, preset="tiny", target="rtl", depth=3)
