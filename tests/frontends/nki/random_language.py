@@ -1,7 +1,5 @@
 """Functions of nki.language with random operands, and the expected results."""
 
-from functools import partial
-
 import numpy as np
 
 from tests.frontends.nki import random_isa, random_moves
@@ -39,6 +37,7 @@ def assign(
     s.gives(f"{y.name}[...] = {expression}", y, values, error)
 
 
+@case(*PLAIN, *FLOAT_RESULTS, *BITS)
 def binary(name: str, s: Sketch) -> None:
     shape = s.shape(4)
     # Unsigned words wrap below 0, floats do not: tensor_tensor covers them.
@@ -63,10 +62,6 @@ def binary(name: str, s: Sketch) -> None:
         assign(s, y, expression, np.broadcast_to(expected, shape), wraps=bool(words_of(*operands, target="uint32")))
 
 
-for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
-    CALLS[_name] = partial(binary, _name)
-
-
 @case
 def power(s: Sketch) -> None:
     shape = s.shape(4)
@@ -84,16 +79,14 @@ UNARY = {
 }  # fmt: skip
 
 
+@case(*UNARY)
 def unary(name: str, s: Sketch) -> None:
     a, y = s.pair(4, TYPES, TYPES, low=1 if name in ("log", "rsqrt", "sqrt") else -4)
     expected, near = random_isa.function_bounds(UNARY[name], a.values)
     assign(s, y, f"nl.{name}({a.name})", expected, near if near.any() else 0.0)
 
 
-for _name in UNARY:
-    CALLS[_name] = partial(unary, _name)
-
-
+@case(*ROUNDINGS, "copy", "negative", "reciprocal", "logical_not", "invert")
 def simple(name: str, s: Sketch) -> None:
     function, types, low = {
         **{rounding: (function, TYPES, -4) for rounding, function in ROUNDINGS.items()},
@@ -103,10 +96,6 @@ def simple(name: str, s: Sketch) -> None:
     }[name]  # fmt: skip
     a, y = s.pair(4, types, types, low=low)
     assign(s, y, f"nl.{name}({a.name})", function(a.values), wraps=name in ("negative", "invert"))
-
-
-for _name in (*ROUNDINGS, "copy", "negative", "reciprocal", "logical_not", "invert"):
-    CALLS[_name] = partial(simple, _name)
 
 
 @case
@@ -132,7 +121,7 @@ def where(s: Sketch) -> None:
     names, values = [], []
     for _ in range(2):
         if s.chance(0.6):
-            a = s.source(shape, s.any(*FLOATS))
+            a = s.source(shape, s.any(*TYPES))
             names, values = [*names, a.name], [*values, a.values]
         else:
             name, value = s.scalar(shape[0], False)
@@ -156,6 +145,7 @@ def rand(s: Sketch) -> None:
     s.gives(f"{y.name}[...] = nl.rand({y.shape}, dtype=nl.{dtype})", y, np.full(y.shape, 0.5), 0.5)
 
 
+@case("sum", "prod", "max", "min", "mean", "var", "all")
 def reduction(name: str, s: Sketch) -> None:
     shape = s.shape(4)
     axes = sorted({s.count(1, len(shape) - 1) for _ in range(s.count(1, 3))})
@@ -178,10 +168,6 @@ def reduction(name: str, s: Sketch) -> None:
     keeping = f", keepdims={keeps}" if name != "all" else ""
     s.call(f"{y.name}[...] = nl.{name}({a.name}, axis={tuple(axes)}{keeping})")
     s.expect(y, expected, np.abs(expected) * 2.0**-20 + 1e-6 if name in ("mean", "var") else 0.0)
-
-
-for _name in ("sum", "prod", "max", "min", "mean", "var", "all"):
-    CALLS[_name] = partial(reduction, _name)
 
 
 @case
@@ -300,6 +286,7 @@ def loop_reduce(s: Sketch) -> None:
     s.gives(f"nisa.tensor_copy(dst={y.name}, src={total})", y, terms.values.sum(1))
 
 
+@case("zeros", "ones", "full", "zeros_like")
 def fill(name: str, s: Sketch) -> None:
     shape, dtype, memory = s.shape(3), s.any(*TYPES), s.any("sbuf", "psum")
     y, value = s.target(shape, s.any(*TYPES)), {"zeros": 0, "ones": 1}.get(name, 3)
@@ -311,10 +298,6 @@ def fill(name: str, s: Sketch) -> None:
     else:
         s.call(f"{own} = nl.{name}({shape}{more}, dtype=nl.{dtype}, buffer=nl.{memory})")
     s.gives(f"nisa.tensor_copy(dst={y.name}, src={own})", y, np.array(value))
-
-
-for _name in ("zeros", "ones", "full", "zeros_like"):
-    CALLS[_name] = partial(fill, _name)
 
 
 @case

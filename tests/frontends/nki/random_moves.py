@@ -99,7 +99,8 @@ def tensor_partition_reduce(s: Sketch) -> None:
 
 @case
 def sequence_bounds(s: Sketch) -> None:
-    rows, n, dtype = s.count(1, 16), s.count(1, 20), s.any("float32", "int32", "bfloat16", "int16", "uint8", "uint32")
+    rows, n = s.count(1, 16), s.any(1, 64, s.count(1, 20))
+    dtype = s.any("float32", "int32", "bfloat16", "int16", "uint8", "uint32")
     a = s.source((rows, n), dtype, np.sort(s.rng.integers(0, 5, (rows, n)), 1) if s.chance() else None, low=0)
     y = s.target((rows, 2, n), s.any("int32" if dtype.startswith("u") else dtype, "float32", "int32"))
     s.call(f"nisa.sequence_bounds(dst={y.name}, segment_ids={a.name})")
@@ -309,7 +310,8 @@ def element(s: Sketch, operand: Operand) -> tuple[str, tuple[int, ...]]:
     return f"{operand.name}[{', '.join(f'{at}:{at + 1}' for at in place)}]", place
 
 
-def register(s: Sketch, call: str) -> None:
+@case("register_alloc", "register_load", "register_move", "register_store")
+def register(call: str, s: Sketch) -> None:
     a = s.source(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES), repeats=False)
     y = s.target(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES))
     (given, at), (taken, to) = element(s, a), element(s, y)
@@ -324,10 +326,6 @@ def register(s: Sketch, call: str) -> None:
     # Registers have 32 bits, signed or unsigned.
     expected[to] = value % 2**32 if y.dtype == "uint32" else cast(value, y.dtype)
     s.gives(f"nisa.register_store({taken}, {number})", y, expected)
-
-
-for _name in ("register_alloc", "register_load", "register_move", "register_store"):
-    CALLS[_name] = lambda s, name=_name: register(s, name)
 
 
 def expression(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:

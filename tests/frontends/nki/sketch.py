@@ -6,6 +6,7 @@ elements, any quadrant of the partitions. The whole tensor around a result is co
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -15,11 +16,10 @@ import numpy as np
 from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.kernels import write_kernel
 
-__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cases", "cast", "round_fp32"]
+__all__ = ["FLOATS", "INTEGERS", "TYPES", "Operand", "Sketch", "cases", "cast", "round_fp32"]
 
 FLOATS = ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
-NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 TYPES = (*FLOATS, *INTEGERS)
 
 LANES, QUADRANT = 16, 4
@@ -58,14 +58,14 @@ def round_fp32(values: np.ndarray) -> np.ndarray:
 class Operand:
     """A view in a kernel, with `values` in float64 or int64.
 
-    Of a result: `base` is the index of the returned tensor around it, `part` is numpy's view of it in that tensor.
+    Of a result: `base` is the index of the returned tensor around it, `places` are its elements in that tensor.
     """
 
     name: str
     values: np.ndarray
     dtype: str
     base: int = -1
-    part: np.ndarray | None = None
+    places: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -108,11 +108,11 @@ class Sketch:
     def chance(self, share: float = 0.5) -> bool:
         return bool(self.rng.random() < share)
 
-    def shape(self, most: int = 3, lanes: int = LANES, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
+    def shape(self, most: int = 3, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
         free = [1 if self.chance(0.15) else self.count(1, 7) for _ in range(self.count(least, most))]
         while prod(free) > elements:
             free[int(np.argmax(free))] -= 1
-        return (self.any(1, lanes, self.count(1, lanes), self.count(1, QUADRANT)), *free)
+        return (self.any(1, LANES, self.count(1, LANES), self.count(1, QUADRANT)), *free)
 
     def numbers(self, shape: tuple[int, ...], dtype: str, low: float = -4, high: float = 4) -> np.ndarray:
         """Return random numbers: multiples of 1/4 for floats, integers otherwise, nonnegative for unsigned types."""
@@ -147,8 +147,8 @@ class Sketch:
         again += [0] if repeats and values is None and memory != "psum" and self.chance(ROWS) else []
         few = tuple(1 if d in again else n for d, n in enumerate(shape))
         values = self.numbers(few, dtype, low, high) if values is None else values
-        held, view, base, part = self._layout(few, dtype, low, high, memory, backwards, wide=shape)
-        part[...] = values
+        held, view, base, places = self._layout(few, dtype, low, high, memory, backwards, wide=shape)
+        np.put(base, places, values)
         name = self.name("a")
         self._storage(held, base, dtype, memory or self.any("sbuf", "sbuf", *(() if 0 in again else ("psum",))))
         self.lines.append(f"{name} = {held}{view}")
@@ -174,26 +174,31 @@ class Sketch:
         self, shape: tuple[int, ...], dtype: str, *, memory: str | None = None, backwards: bool = True
     ) -> Operand:
         """Return a random operand to write, a view of a tensor that already contains numbers."""
-        held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
-        name, before = self.name("y"), part.copy()
-        number = self._storage(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
+        held, view, base, places = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
+        name = self.name("y")
+        self._storage(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
         self.lines.append(f"{name} = {held}{view}")
-        self.results.append(_Result(held, dtype, number, number.copy(), ""))
-        return Operand(name, before, dtype, len(self.results) - 1, part)
+        self.results.append(_Result(held, dtype, base, base.copy(), ""))
+        return Operand(name, np.take(base, places), dtype, len(self.results) - 1, places)
 
-    def _storage(self, held, base, dtype, memory) -> np.ndarray:
+    def _storage(self, held, base, dtype, memory) -> None:
         memory = "shared_hbm" if memory == "hbm" else memory
         self.lines.append(f"{held} = nl.ndarray({base.shape}, dtype=nl.{dtype}, buffer=nl.{memory})")
         self.lines.append(f"nisa.dma_copy(dst={held}, src={self.argument(base, dtype)})")
-        return base
 
     def _layout(self, shape, dtype, low, high, memory, backwards, wide) -> tuple[str, str, np.ndarray, np.ndarray]:
+        """Return a tensor's name, the text of a view of it, its numbers, and the view's places in the tensor."""
         near = memory != "hbm"
         held, free = self.name("t"), list(shape[1:])
         first = self.start(shape[0]) if near else self.count(0, 3)
         rows = self.any(first + shape[0], LANES) if near else first + shape[0] + self.count(0, 2)
         lanes = slice(first, first + shape[0])
         named = f"{first}:{first + shape[0]}"
+
+        def numbered(*dimensions: int) -> np.ndarray:
+            return np.arange(rows * prod(dimensions)).reshape(rows, *dimensions)
+
+        view, whole, places = f"[{named}]", free, numbered(*free)[lanes]
         way = self.any("whole", "steps", "steps", "pattern", "pattern", "reshaped", "permuted")
         if self.older and self.chance(0.3):
             way = "expressions"
@@ -203,16 +208,16 @@ class Sketch:
                 d = self.count(0, len(free) - 1)
                 begins[d], gaps[d] = 0, 1
             ends = [begin + (n - 1) * gap + 1 for begin, n, gap in zip(begins, free, gaps, strict=True)]
-            base = self.numbers((rows, *(end + self.count(0, 1) for end in ends)), dtype, low, high)
+            whole = [end + self.count(0, 1) for end in ends]
             parts = tuple(slice(*one) for one in zip(begins, ends, gaps, strict=True))
             if way == "expressions":
                 axes = [", ".join(":" if d == e else "None" for e in range(len(shape))) for d in range(len(shape))]
                 pairs = zip((first, *begins), (1, *gaps), shape, axes, strict=True)
-                shown = ", ".join(f"{begin} + {gap} * nl.arange({n})[{axis}]" for begin, gap, n, axis in pairs)
-                return held, f"[{shown}]", base, base[(lanes, *parts)]
-            shown = ", ".join(f"{part.start}:{part.stop}:{part.step}" for part in parts)
-            return held, f"[{named}, {shown}]", base, base[(lanes, *parts)]
-        if way == "pattern":
+                view = f"[{', '.join(f'{begin} + {gap} * nl.arange({n})[{axis}]' for begin, gap, n, axis in pairs)}]"
+            else:
+                view = f"[{named}, {', '.join(f'{one.start}:{one.stop}:{one.step}' for one in parts)}]"
+            places = numbered(*whole)[(lanes, *parts)]
+        elif way == "pattern":
             # Dimensions in any order, with gaps, sometimes with the innermost one reversed.
             steps, reach, begin = [0] * len(free), 1, 0
             for d in self.rng.permutation(len(free)):
@@ -220,27 +225,20 @@ class Sketch:
                 reach = steps[d] * (free[d] - 1) + reach
                 if backwards and self.chance(0.2):
                     begin, steps[d] = begin + steps[d] * (free[d] - 1), -steps[d]
-            gap, width = self.count(0, 3), 0
-            begin, width = begin + gap, reach + gap + self.count(0, 2)
-            base = self.numbers((rows, width), dtype, low, high)
-            whole = zip((width, *steps), shape, wide, strict=True)
-            pairs = [[step, n] if n == most else [0, most] for step, n, most in whole]
-            offset = first * width + begin
-            size = base.itemsize
-            part = np.lib.stride_tricks.as_strided(
-                base.reshape(-1)[offset:], shape, (width * size, *(step * size for step in steps)), writeable=True
-            )
-            return held, f".ap({pairs}, offset={offset})", base, part
-        if way == "reshaped":
-            base = self.numbers((rows, prod(free)), dtype, low, high)
-            return held, f"[{named}].reshape({shape})", base, base[lanes].reshape(shape)
-        if way == "permuted" and len(free) > 1:
+            gap = self.count(0, 3)
+            whole = [reach + gap + self.count(0, 2)]
+            steps, offset = (*whole, *steps), first * whole[0] + begin + gap
+            pairs = [[step, n] if n == most else [0, most] for step, n, most in zip(steps, shape, wide, strict=True)]
+            view = f".ap({pairs}, offset={offset})"
+            places = offset + sum(step * at for step, at in zip(steps, np.indices(shape), strict=True))
+        elif way == "reshaped":
+            view, whole, places = f"[{named}].reshape({shape})", [prod(free)], places.reshape(shape)
+        elif way == "permuted" and len(free) > 1:
             order = [int(d) for d in self.rng.permutation(len(free))]
-            base = self.numbers((rows, *(free[d] for d in order)), dtype, low, high)
-            back = [0, *(1 + order.index(d) for d in range(len(free)))]
-            return held, f"[{named}].permute({tuple(back)})", base, base[lanes].transpose(back)
-        base = self.numbers((rows, *free), dtype, low, high)
-        return held, f"[{named}]", base, base[lanes]
+            back = (0, *(1 + order.index(d) for d in range(len(free))))
+            view, whole = f"[{named}].permute({back})", [free[d] for d in order]
+            places = numbered(*whole)[lanes].transpose(back)
+        return held, view, self.numbers((rows, *whole), dtype, low, high), places
 
     def call(self, line: str) -> None:
         self.lines += line.strip("\n").splitlines()
@@ -249,33 +247,23 @@ class Sketch:
         self.call(line)
         self.expect(target, values, error)
 
-    def expect(self, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0, *, through: str = "",
-               call: str = "") -> None:  # fmt: skip
+    def expect(
+        self, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0, *, through: str = ""
+    ) -> None:
         """Set a result, rounded to type `through` and then to the target's; `error` is allowed before rounding."""
         result = self.results[target.base]
-        result.call = call or self.lines[-1]
+        result.call = self.lines[-1]
         values = np.broadcast_to(values, target.shape)
         exact = np.all(np.asarray(error) == 0)
-        least, most = (values, values) if exact else (values - error, values + error)
-        if through:
-            least, most = cast(least, through), cast(most, through)
-        target.part[...] = cast(least, target.dtype)
-        if not exact:
-            offset = target.part.__array_interface__["data"][0] - result.least.__array_interface__["data"][0]
-            shape, steps = target.part.shape, target.part.strides
-            place = result.most.reshape(-1)[offset // result.most.itemsize :]
-            np.lib.stride_tricks.as_strided(place, shape, steps, writeable=True)[...] = cast(most, target.dtype)
-        else:
-            result.most = result.least
+        for limits, bound in ((result.least, values if exact else values - error),
+                              (result.most, values if exact else values + error)):  # fmt: skip
+            np.put(limits, target.places, cast(cast(bound, through) if through else bound, target.dtype))
 
     def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray) -> None:
         self.expect(target, values)
-        result, kept = self.results[target.base], target.part.copy()
-        before = result.least.copy()
-        target.part[...] = cast(np.broadcast_to(other, target.shape), target.dtype)
+        result = self.results[target.base]
         result.other = result.least.copy()
-        target.part[...] = kept
-        assert np.array_equal(result.least, before)
+        np.put(result.other, target.places, cast(np.broadcast_to(other, target.shape), target.dtype))
 
     def draw(self, case: "Case") -> None:
         before = len(self.results)
@@ -311,10 +299,18 @@ Case = Callable[[Sketch], None]
 """Function that draws a call's operands, appends it, and sets its expected results."""
 
 
-def cases() -> tuple[dict[str, Case], Callable[[Case], Case]]:
+def cases() -> tuple[dict[str, Case], Callable]:
+    """Return a table of cases, and a decorator that enters a function by its name, or by several that it is told."""
     table: dict[str, Case] = {}
 
-    def case(draw: Case) -> Case:
-        return table.setdefault(draw.__name__, draw)
+    def case(*names):
+        if callable(names[0]):
+            return table.setdefault(names[0].__name__, names[0])
+
+        def entered(draw):
+            table.update({name: partial(draw, name) for name in names})
+            return draw
+
+        return entered
 
     return table, case

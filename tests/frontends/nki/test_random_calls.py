@@ -29,20 +29,14 @@ FUNCTIONS_OF_NO_TENSOR = {
 """Names of nki.language without a case, by reason."""
 
 
-DRAWS = 2
+DRAWS = 16
 """Draws of a call in one kernel."""
-
-MANY = {*(f"nisa.{name}" for name in (
-    "activate2", "activation", "exponential", "nc_matmul", "nc_transpose", "range_select", "select_reduce",
-    "tensor_partition_reduce", "tensor_scalar", "tensor_scalar_cumulative", "tensor_scalar_reduce", "tensor_tensor",
-))}  # fmt: skip
-"""Calls whose arguments and operands lead to many ways of lowering."""
 
 
 def sketch_of(name: str, seed: int) -> Sketch:
     older = name.endswith("first dialect") or (name.startswith("nl.") and (seed + len(name)) % 2 == 1)
     sketch = Sketch((seed, *name.encode()), older)
-    for _ in range(8 * DRAWS if name in MANY else DRAWS):
+    for _ in range(DRAWS):
         sketch.draw(CASES[name])
     return sketch
 
