@@ -44,10 +44,8 @@ def same_bits(found: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 AT_ZEROS = [
-    *((f"nl.{name}(a)", (-0.0, 0.0)) for name in ("tanh", "sqrt", "sin", "arctan", "erf", "gelu", "silu", "sign")),
-    *((f"nl.{name}(a)", (-np.inf, np.inf)) for name in ("rsqrt", "reciprocal")),
-    *((f"nl.{name}(a)", (0.0, 0.0)) for name in ("square", "abs", "relu")),
-    *((f"nl.{name}(a)", (1.0, 1.0)) for name in ("exp", "cos")),
+    *((f"nl.{name}(a)", (-0.0, 0.0)) for name in ("gelu", "silu", "sign")),
+    ("nl.relu(a)", (0.0, 0.0)),
     ("nl.tan(a)", (-0.0, 0.0)),
     ("nisa.activation(op=nl.copy, data=a)", (-0.0, 0.0)),
     ("nisa.activation(op=nl.tanh, data=a, scale=2.0)", (-0.0, 0.0)),
@@ -56,7 +54,7 @@ AT_ZEROS = [
     ("nisa.activation(op=nl.copy, data=a, bias=nl.full((1, 1), 0.0, nl.float32))", (0.0, 0.0)),
     ("nisa.activation(op=nl.copy, data=a, bias=nl.full((1, 1), -0.0, nl.float32))", (-0.0, 0.0)),
 ]
-"""Expressions, and their values at -0 and +0."""
+"""Expressions, and their values at -0 and +0; `semantics.SIGNED_ZEROS` has more functions."""
 
 
 def test_functions_at_both_zeros(tmp_path):

@@ -19,53 +19,21 @@ def compute(tmp_path, x, expression, dtype):
 
 
 @pytest.mark.parametrize(
-    ("expression", "function"),
-    [
-        ("nl.floor(a)", np.floor),
-        ("nl.ceil(a)", np.ceil),
-        ("nl.trunc(a)", np.trunc),
-        ("nl.mod(a, 1.5)", lambda a: np.mod(a, np.float32(1.5))),
-        ("a % -1.5", lambda a: np.mod(a, np.float32(-1.5))),
-        ("nl.fmod(a, 1.5)", lambda a: np.fmod(a, np.float32(1.5))),
-        ("nl.mod(7.0, a)", lambda a: np.mod(np.float32(7), a)),
-        ("nl.abs_max(a, -3.0)", lambda a: np.where(abs(a) > 3, a, -3)),
-        ("nl.abs_min(a, -3.0)", lambda a: np.where(abs(a) < 3, a, -3)),
-    ],
-)
-def test_function_of_floats_is_that_of_numpy(tmp_path, expression, function):
-    assert np.array_equal(compute(tmp_path, X, expression, "float32"), function(X))
-
-
-def test_a_reduction_keeps_the_sign_of_the_largest_magnitude(tmp_path):
-    found = compute(tmp_path, X, "nisa.tensor_reduce(nl.abs_max, a, axis=1).broadcast_to(x.shape)", "float32")
-    largest = np.take_along_axis(X, abs(X).argmax(1)[:, np.newaxis], 1)
-    assert np.array_equal(found, np.broadcast_to(largest, X.shape)) and (largest < 0).any()
-
-
-@pytest.mark.parametrize(
     ("x", "expression", "dtype", "function"),
     [
-        (X, "a > 0", "uint8", lambda a: a > 0),
+        (X, "nl.mod(a, 1.5)", "float32", lambda a: np.mod(a, np.float32(1.5))),
+        (X, "a % -1.5", "float32", lambda a: np.mod(a, np.float32(-1.5))),
+        (X, "nl.fmod(a, 1.5)", "float32", lambda a: np.fmod(a, np.float32(1.5))),
+        (X, "nl.mod(7.0, a)", "float32", lambda a: np.mod(np.float32(7), a)),
         (X, "nl.less(a, 1.0, dtype=nl.bool_)", "bool_", lambda a: a < 1),
-        (X, "nl.copy(a, dtype=nl.uint8)", "uint8", lambda a: np.clip(np.rint(a), 0, 255)),
-        (BYTES, "a + 1", "uint8", lambda a: np.minimum(a.astype(int) + 1, 255)),
-        (BYTES, "nl.invert(a)", "uint8", np.invert),
-        (BYTES, "a << 3", "uint8", lambda a: a << np.uint8(3)),
         (BYTES, "a << (a & 7)", "uint8", lambda a: a << (a & np.uint8(7))),
-        (BYTES, "a >> 3", "uint8", lambda a: a >> np.uint8(3)),
         (BYTES, "nl.mod(a, 7)", "int32", lambda a: a % 7),
         (BYTES, "nl.copy(a, dtype=nl.uint32) * 16777259", "uint32", lambda a: a * np.uint32(16777259)),
         (BYTES, "nl.floor(a)", "uint16", lambda a: a),
-        (WORDS, "a + 3", "uint32", lambda a: a + np.uint32(3)),
-        (WORDS, "nl.maximum(a, 2**31)", "uint32", lambda a: np.maximum(a, 2**31)),
-        (WORDS, "a > 5", "uint8", lambda a: a > 5),
-        (WORDS, "a >> 31", "uint32", lambda a: a >> np.uint32(31)),
-        (WORDS, "nl.invert(a)", "uint32", np.invert),
         (WORDS, "nl.copy(a, dtype=nl.float32)", "float32", lambda a: a.astype(np.float32)),
-        (WORDS, "nl.copy(a, dtype=nl.int32)", "int32", lambda a: np.minimum(a, 2**31 - 1)),
     ],
 )
-def test_expression_of_integers_is_that_of_numpy(tmp_path, x, expression, dtype, function):
+def test_expression_is_that_of_numpy(tmp_path, x, expression, dtype, function):
     found = compute(tmp_path, x, expression, dtype)
     assert found.dtype == np.dtype("uint8" if dtype == "bool_" else dtype)
     assert np.array_equal(found, function(x))
@@ -74,17 +42,6 @@ def test_expression_of_integers_is_that_of_numpy(tmp_path, x, expression, dtype,
 def test_iota_of_a_type_without_a_sign(tmp_path):
     found = compute(tmp_path, WORDS, "nisa.iota(nl.arange(24)[None, :] + 4294967290, dtype=nl.uint32)", "uint32")
     assert np.array_equal(found[0], (np.arange(24) + 2**32 - 6) % 2**32)
-
-
-def test_predicates_are_bytes(tmp_path):
-    kernel = write_kernel(tmp_path, """
-a, mask = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf), nl.ndarray(x.shape, nl.uint8, buffer=nl.sbuf)
-zero = nl.zeros(x.shape, x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=a, src=x)
-nisa.tensor_scalar(dst=mask, data=a, op0=nl.less, operand0=0.0)
-nisa.tensor_copy_predicated(dst=a, src=zero, predicate=mask)
-""", out="x.shape, x.dtype", stores="a")  # fmt: skip
-    assert np.array_equal(result(kernel, X), np.maximum(X, 0))
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])

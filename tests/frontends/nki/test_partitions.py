@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import result, run_kernel, write_kernel
+from tests.frontends.nki.kernels import result, write_kernel
 
 RNG = np.random.default_rng(31)
 
@@ -50,27 +50,6 @@ OPERATIONS = {
     "add": np.add, "average": np.add, "maximum": np.maximum, "minimum": np.minimum, "bitwise_or": np.bitwise_or,
     "bitwise_and": np.bitwise_and,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("op", OPERATIONS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int8"])
-@pytest.mark.parametrize("shape", [(4, 3), (3, 2, 5), (1, 9)])
-def test_partitions_are_reduced(tmp_path, op, dtype, shape):
-    if "bitwise" in op and "float" in dtype:
-        pytest.skip("bits are integers'")
-    kernel = write_kernel(tmp_path, f"""
-a, dtype = nl.load(x), nl.int32 if x.dtype == nl.int8 else x.dtype
-b = nl.ndarray((1, *x.shape[1:]), dtype=dtype, buffer=nl.sbuf)
-nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a)
-""", stores="b")  # fmt: skip
-    x = RNG.integers(-60, 60, shape).astype(np.float32)
-    x = x / 4 if dtype == "float32" else x
-    integer = "int" in dtype
-    theirs = OPERATIONS[op].reduce(x.astype(np.int64 if integer else np.float64), axis=0, keepdims=True)
-    theirs = theirs / shape[0] if op == "average" else theirs
-    found = run_kernel(kernel, (x, dtype)).outputs[0]
-    near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
-    assert np.abs(found - theirs).max() <= near
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

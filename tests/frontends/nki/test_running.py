@@ -114,16 +114,6 @@ nisa.memset(dst=total, value=0)
     assert np.allclose(y, theirs, rtol=1e-5 if fmt == "float32" else 0.02, atol=1e-5 if fmt == "float32" else 0.02)
 
 
-def test_a_cumulative_operation_starts_from_a_column(tmp_path):
-    start = np.float32([[0.5], [-3], [9], [0]])
-    y, _ = outputs(tmp_path, """
-nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.add, op1=nl.maximum, imm0=0.0, imm1=t1,
-                              reduce_cmd=nisa.reduce_cmd.load_reduce)
-nisa.memset(dst=total, value=0)
-""", X, start)  # fmt: skip
-    assert np.array_equal(y, np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:])
-
-
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16"])
 @pytest.mark.parametrize("first, second", [("greater_equal", "less"), ("greater", "less_equal"), ("equal", "less")])
 def test_ranges_are_selected(tmp_path, first, second, fmt):
@@ -139,19 +129,6 @@ nisa.range_select(dst=y, **options, range_start=2, reduce_cmd=nisa.reduce_cmd.re
     parts = [np.where(above(at, low) & below(at, high), x, np.finfo(np.float32).min) for at in places]
     assert np.array_equal(sums, np.maximum(*parts).max(1, keepdims=True))
     assert np.array_equal(y, parts[1] if fmt == "float32" else np.where(parts[1] < -3e38, -np.inf, parts[1]))
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_selections_have_a_maximum(tmp_path, reverse):
-    keys = RNG.integers(-1, 2, X.shape).astype(np.int8)
-    y, sums = outputs(tmp_path, f"""
-nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=-7.0, reverse_pred={reverse}, reduce_res=total,
-                   reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=np.max)
-nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=total, reverse_pred={reverse})
-""", X, keys)  # fmt: skip
-    chosen = (keys == 0) if reverse else (keys != 0)
-    assert np.array_equal(sums[:, 0], np.where(chosen, X, -7).max(1))
-    assert np.array_equal(y, np.where(chosen, X, sums))
 
 
 def test_exponentials_are_summed(tmp_path):
