@@ -57,10 +57,6 @@ doubled[2](X, (typed, "float32"))
     assert (found["out"] == 2 * X).all() and (found["typed"] == 2 * X).all()
 
 
-def test_a_call_runs_on_the_rtl(tmp_path):
-    assert (host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", on="rtl")["found"] == 2 * X).all()
-
-
 def test_without_a_machine_a_kernel_cannot_be_called(tmp_path):
     found = host(tmp_path, DOUBLED)
     with pytest.raises(RuntimeError, match="doubled: a kernel must be run by run_nki"):

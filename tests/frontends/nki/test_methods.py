@@ -61,18 +61,3 @@ b = nl.ndarray((2, 4), dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_copy(dst=b, src=a.ap(part.get_pattern(), offset=52))
 """, stores="b", out="(2, 4), x.dtype")  # fmt: skip
     assert np.array_equal(result(kernel, X), X[2:4, 4:12:2])
-
-
-@pytest.mark.parametrize(
-    ("call", "why"),
-    [
-        ("nl.load(x).assert_shape((4, 23))", r"shape must be \(4, 23\), not \(4, 24\)"),
-        ("nl.load(x).rearrange(('a', 'b'), ('b', 'c'))", "both with the same names"),
-        ("nl.load(x).rearrange(('a', ('b', 'c')), ('a', 'b', 'c'), {'b': 5})", "must have the product 24"),
-        ("nl.load(x)[:, ::2].view(nl.uint8)", "whole elements in a contiguous last dimension"),
-        ("nl.load(x)[:, 0:23].view(nl.uint8).view(nl.uint16)[:, 1:46].view(nl.float32)", "whole elements"),
-    ],
-)
-def test_methods_that_are_refused(tmp_path, call, why):
-    with pytest.raises(ValueError, match=why):
-        run_kernel(write_kernel(tmp_path, f"nisa.dma_copy(dst=out, src={call})", out="x.shape, x.dtype"), X)

@@ -59,9 +59,3 @@ kept = nl.dropout(a, rate=0.25)
     assert 0 <= numbers.min() and numbers.max() < 1 and np.abs(numbers.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 4000)
     assert np.array_equal(numbers * 2**24, np.round(numbers * 2**24)) and len(np.unique(numbers)) > 3990
     assert np.abs((kept == 0).mean() - 0.25) < 0.05 and np.array_equal(kept[kept != 0], numbers[kept != 0])
-
-
-def test_seeds_in_memory_are_refused(tmp_path):
-    kernel = write_kernel(tmp_path, "nl.random_seed(x)\nreturn x", older=True)
-    with pytest.raises(ValueError, match="nl.random_seed must be replaced.*seeds"):
-        result(kernel, np.ones((1, 1), np.float32))
