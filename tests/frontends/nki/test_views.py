@@ -190,3 +190,20 @@ def test_a_mask_that_is_no_rectangle():
         (p >= f).rectangle((4, 4))
     assert (p + 4 * f < 100).rectangle((4, 4)) == (slice(0, 4), slice(0, 4))
     assert ((p < 3) & (f >= 1)).rectangle((4, 4)) == (slice(0, 3), slice(1, 4))
+
+
+def test_masks_of_which_one_holds_everywhere_or_nowhere():
+    rows, columns = mgrid[0:4, 0:8]
+    few = rows < 3
+    assert (few | (columns < 0)) is few and (few | False) is few and ((columns >= 8) | few) is few
+    for everywhere in (few | (columns >= 0), (rows == rows) | few, few | True, (columns != 8) | few):
+        assert everywhere.rectangle((4, 8)) == (slice(0, 4), slice(0, 8))
+
+
+@pytest.mark.parametrize(
+    "index", ["[...]", "[..., None]", "[None, ...]", "[:, ..., None]", "[None, ..., None, :]", "[:, None, ...]"]
+)
+@pytest.mark.parametrize("bounds", [(6,), (2, 9, 3), (4, 0, -1), (5, -4, -2)])
+def test_index_expression_is_indexed_as_an_array(index, bounds):
+    found, expected = (eval(f"one{index}", {"one": one}) for one in (arange(*bounds), np.arange(*bounds)))
+    assert found.shape == expected.shape and np.array_equal(values(found), expected)
