@@ -7,6 +7,7 @@ from neuroncore_rtl.kernels.library.conv2d import ConvWindow, conv2d
 from neuroncore_rtl.kernels.library.rope import angles
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from tests.kernels.running import CONFIGS, TINY, every_config, layer_results, read_values, run_golden
@@ -90,11 +91,10 @@ def test_a_convolution_takes_what_one_has_left(rng):
     assert second.tiles[0].shape == (3, 4)
     y = program.space.hbm("y", FP32, (1, 3, 4))
     program.append(dma_copy(y, second.tiles[0]))
-    values = rng.integers(-8, 9, x.shape).astype(np.float32)
-    one = (np.eye(2, dtype=np.float32)[None, None].view(np.uint32) >> 16).astype(np.uint16)
-    ones = np.full(wide.shape, 0x3F80, np.uint16)
-    codes = (values.view(np.uint32) >> 16).astype(np.uint16)
-    hbm = run_golden(build_image(program, [(x, codes), (w, one), (wide, ones)]), rng).hbm
+    values = rng.integers(-8, 9, x.shape)
+    numbers = (x, values), (w, np.eye(2)[None, None]), (wide, np.ones(wide.shape))
+    contents = [(tensor, encode(array, BF16)) for tensor, array in numbers]
+    hbm = run_golden(build_image(program, contents), rng).hbm
     expected = np.lib.stride_tricks.sliding_window_view(np.pad(values.sum(0), 1), (3, 3)).sum((2, 3))
     assert np.array_equal(y.elements(hbm).view(np.float32)[0], expected)
 

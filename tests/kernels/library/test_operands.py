@@ -29,25 +29,21 @@ from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32
 ROWS, COLUMNS = 10, 6
 
 
-def in_hbm(program, gamma, x):
-    return gamma
-
-
 def in_a_tensor(program, gamma, x):
     tensor = program.space.sbuf("gain", gamma.format, gamma.shape)
     program.append(dma_copy(tensor, gamma))
     return tensor
 
 
-def in_a_row(program, gamma, x):
-    return load_row(program, gamma)
+PLACES = {
+    "in HBM": lambda program, gamma, x: gamma,
+    "in a tensor": in_a_tensor,
+    "in a row": lambda program, gamma, x: load_row(program, gamma),
+    "in rows": lambda program, gamma, x: replicate(load_row(program, gamma), x.shape[0]),
+}
 
 
-def in_rows(program, gamma, x):
-    return replicate(load_row(program, gamma), x.shape[0])
-
-
-@pytest.mark.parametrize("placed", (in_hbm, in_a_tensor, in_a_row, in_rows))
+@pytest.mark.parametrize("placed", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("fmt", ("fp32", "bf16"))
 def test_gamma_in_any_place_gives_the_same_bits(rng, placed, fmt):
     def norms(program):

@@ -1,12 +1,15 @@
 """Row kernels from HBM to HBM on golden, against float64; largest elements of rows and their indices."""
 
+from math import sqrt
+
 import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.topk import topk
-from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.program import Program, instructions
 from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
 from neuroncore_rtl.run.arrays import encode
@@ -14,8 +17,7 @@ from neuroncore_rtl.spec import formats, isa
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import kernels, workbench
-from tests.kernels.library.attention import attention
-from tests.kernels.running import hbm_after, read_values, run_ordered
+from tests.kernels.running import hbm_after, read_values
 
 SEED = 31
 TINY = preset_named("tiny")
@@ -75,9 +77,24 @@ def test_a_row_that_does_not_fit_is_refused():
 
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
 def test_attention_is_two_products_and_a_softmax(rng, config):
-    image, out, expected = attention(rng, config, queries=21, keys=37, width=10)
+    program, queries, keys, width = Program(config), 21, 37, 10
+    space = program.space
+    q, k = space.hbm("q", BF16, (width, queries)), space.hbm("k", BF16, (width, keys))
+    v, out = space.hbm("v", BF16, (keys, width)), space.hbm("out", FP32, (queries, width))
+    scores, weights = (space.hbm(name, fmt, (queries, keys)) for name, fmt in (("scores", FP32), ("weights", BF16)))
+
+    def scaled(stage, sums, rows, columns):
+        program.append(instructions.activation(stage, sums, "identity", scale=1 / sqrt(width)))
+
+    matmul(program, scores, q, k, scaled)
+    streamed(program, softmax, [weights], [scores])
+    matmul(program, out, weights.permute(1, 0), v)
+    contents = [(tensor, encode(rng.normal(size=tensor.shape), BF16)) for tensor in (q, k, v)]
+    exact_q, exact_k, exact_v = (decode(codes, BF16) for _, codes in contents)
+    powers = np.exp(exact_q.T @ exact_k / sqrt(width))
+    expected = powers / powers.sum(1, keepdims=True) @ exact_v
     # Weights are BF16, with up to 37 values each.
-    np.testing.assert_allclose(read_values(out, run_ordered(image, rng).hbm), expected, atol=2**-7)
+    np.testing.assert_allclose(read_values(out, hbm_after(program, contents, rng)), expected, atol=2**-7)
 
 
 INFINITE = float("inf")

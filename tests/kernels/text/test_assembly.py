@@ -23,15 +23,10 @@ def image():
     return core_programs.random_core_program(np.random.default_rng(SEED), TINY, 400).image()
 
 
-@pytest.fixture(scope="module")
-def collectives():
-    print(f"seed {SEED}")
-    lists = collective_programs.random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
-    updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)
-    return [Record(instruction=one, waits=(Wait(3, 4),), updates=updates) for some in lists.values() for one in some]
-
-
-def test_every_record_comes_back_as_it_was_and_as_bits(image, collectives):
+def test_every_record_comes_back_as_it_was_and_as_bits(image, rng):
+    lists = collective_programs.random_workload(rng, INSTANCE, 30, 4096).lists
+    options = {"waits": (Wait(3, 4),), "updates": (Update(1), Update(7, 2, UpdateOp.SUBTRACT))}
+    collectives = [Record(instruction=one, **options) for some in lists.values() for one in some]
     records = [record for part in image.records for record in part] + collectives
     for record in records:
         assert parse_record(record_text(record)) == record
