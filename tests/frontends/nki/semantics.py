@@ -162,9 +162,7 @@ COMPARISONS = {
 
 @row("comparisons of integers of any types", "those of the mathematical values", NUMPY)
 def _comparisons(rng: np.random.Generator) -> Example:
-    name = _any(rng, COMPARISONS)
-    expression, a, b = _two(rng, name, "uint8")
-    return Example(expression, (a, b), "uint8", _exact(lambda x, y: int(COMPARISONS[name](x, y)), a, b))
+    return _of_two_tiles(rng, COMPARISONS)
 
 
 @row(

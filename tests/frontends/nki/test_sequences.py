@@ -142,14 +142,3 @@ nisa.nonzero_with_count(dst=b, src=a, index_offset=16, padding_val=-5)
         places = np.flatnonzero(x[p]) + 16
         theirs = [*places, *[-5] * (n - len(places)), len(places)] if p % 16 == 0 else [77] * (n + 1)
         assert found[p].tolist() == theirs
-
-
-def test_places_of_what_is_replaced(tmp_path):
-    kernel = write_kernel(tmp_path, """
-a, v = nl.load(x), nl.load(vals)
-places = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.sbuf)
-nisa.nc_match_replace8(dst=a, data=a, vals=v, imm=0.0, dst_idx=places)
-""", parameters="x, vals", stores="a, places")  # fmt: skip
-    x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
-    found, at = run_kernel(kernel, x, np.float32([[3] + [8] * 7])).outputs
-    assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]
