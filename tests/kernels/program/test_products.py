@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
-from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT16, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from tests.kernels.running import run_golden
@@ -45,26 +45,6 @@ def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
     hbm = run_golden(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
     expected = matrix_product(codes[0].T, codes[1][:, ::2], fmt, CONFIG.rows)
     assert np.array_equal(out.elements(hbm), expected.view(np.uint32))
-
-
-def test_an_identity_matrix_transposes():
-    program = Program(preset_named("tiny"))
-    space = program.space
-    x, one, y = space.hbm("x", BF16, (4, 3)), space.hbm("identity", BF16, (4, 4)), space.hbm("y", BF16, (3, 4))
-    a, identity, result = space.sbuf("a", BF16, (3,)), space.sbuf("i", BF16, (4,)), space.psum("r", FP32, (4,), 3)
-    out = space.sbuf("out", BF16, (4,), 3)
-    for instruction in (
-        dma_copy(a, x),
-        dma_copy(identity, one),
-        load_stationary(a),
-        multiply_moving(result, identity, transpose=True),
-        tensor_copy(out, result),
-        dma_copy(y, out),
-    ):
-        program.append(instruction)
-    codes = np.array([[0x3F80, 0x8000, 0x7F80], [0xFF80, 0, 0x4000], [1, 2, 3], [0x4049, 0x8001, 0xC000]])
-    image = build_image(program, [(x, codes), (one, 0x3F80 * np.eye(4, dtype=int))])
-    assert np.array_equal(y.elements(run_golden(image).hbm), codes.T)
 
 
 def test_fields_are_those_of_the_tensors():
