@@ -12,7 +12,7 @@ from neuroncore_rtl.kernels.program.footprint import overlap as meet
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import expected_memories, record_of
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Context, Index, Opcode, Storage
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction
@@ -28,15 +28,14 @@ class Machine:
         self.space = Allocator(CONFIG)
         self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
 
-    def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
+    def tensor(self, values, fmt=FP32, name="x"):
         values = np.asarray(values)
-        place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
-        tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
-        memory.scatter(self.memories[storage], tensor.access(), encode(values, fmt))
+        tensor = self.space.sbuf(name, fmt, values.shape[1:], len(values), kept=True)
+        memory.scatter(self.memories[Storage.SBUF], tensor.access(), encode(values, fmt))
         return tensor
 
     def values(self, tensor):
-        codes = memory.gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
+        codes = memory.gather(self.memories[Storage.SBUF], tensor.access(), tensor.partitions, tensor.shape)
         return arith.decode(codes, tensor.format)
 
     def run(self, *program):
@@ -166,65 +165,6 @@ def test_integers_without_a_sign(machine):
     signed = machine.tensor(np.arange(32).reshape(8, 4) - 16, INT32)
     machine.expect(out, np.maximum(machine.values(signed), 0), isa.tensor_copy(out, signed))
     machine.expect(signed, np.minimum(a, 2**31 - 1), isa.tensor_copy(signed, ta))
-
-
-def test_positions_without_a_sign_are_all_ones_where_there_is_none(machine):
-    flat = np.tile(np.arange(16.0), (8, 1))
-    values = machine.tensor(np.tile([3.0, 15, 99, 0, -1, 7, 7, 8], (8, 1)))
-    for fmt, ones in ((UINT16, 0xFFFF), (UINT32, 0xFFFFFFFF), (INT16, -1)):
-        places = machine.tensor(np.zeros((8, 8)), fmt)
-        machine.run(isa.find_index8(places, machine.tensor(flat), values))
-        assert machine.values(places)[0].tolist() == [3, 15, ones, 0, ones, 7, ones, 8]
-
-
-def test_remainders_and_whole_numbers(machine):
-    a = np.float32(np.arange(-16, 16).reshape(8, 4) * 0.75)
-    ta, out = machine.tensor(a), machine.tensor(a * 0)
-    for op, function in ((AluOp.MOD, np.mod), (AluOp.FMOD, np.fmod)):
-        machine.expect(out, function(a, 2.5), isa.tensor_scalar(out, ta, 2.5, op))
-        remainder = isa.tensor_scalar(out, ta, 0.25, ADD, 7.0, op, reverse1=True)
-        machine.expect(out, function(np.float32(7), a + 0.25), remainder)
-    for op, function in ((AluOp.FLOOR, np.floor), (AluOp.CEIL, np.ceil), (AluOp.TRUNC, np.trunc)):
-        machine.expect(out, function(a), isa.tensor_scalar(out, ta, 0.0, op))
-    machine.expect(out, np.where(abs(a) > 3, a, -3), isa.tensor_scalar(out, ta, -3.0, AluOp.LARGER_MAGNITUDE))
-    machine.expect(out, np.where(abs(a) < 3, a, -3), isa.tensor_scalar(out, ta, -3.0, AluOp.SMALLER_MAGNITUDE))
-
-
-def test_reductions_and_scans(machine):
-    a = x(3, 4)
-    ta, out, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(3) * 0)
-    machine.expect(total, a.max(2), isa.tensor_reduce(total, ta, MAX))
-    machine.expect(total, -a.sum(2), isa.tensor_reduce(total.reshape(3, 1), ta, ADD, negate=True))
-    machine.expect(total[:, 0], a.sum((1, 2)), isa.tensor_reduce(total[:, :1].reshape(), ta, ADD, axes=2))
-    machine.expect(out, 2 * a, isa.tensor_scalar_reduce(out, ta, 2.0, MULTIPLY, total[:, 1], ADD))
-    assert np.array_equal(machine.values(total)[:, 1], 2 * a.sum((1, 2)))
-    flat = ta.reshape(12)
-    r, expected = np.ones(8), []
-    for column in a.reshape(8, 12).T:
-        r = np.maximum(column, r) + column
-        expected.append(r)
-    scan = isa.tensor_tensor_scan(out.reshape(12), flat, flat, 1.0, MAX, ADD)
-    machine.expect(out.reshape(12), np.transpose(expected), scan)
-
-
-def test_statistics(machine):
-    a = x(2, 8)
-    stats, result = machine.tensor(x(6) * 0), machine.tensor(x(2) * 0)
-    machine.run(isa.bn_stats(stats, machine.tensor(a)), isa.bn_aggr(result, stats))
-    assert np.allclose(machine.values(result), np.stack([a.mean((1, 2)), a.var((1, 2))], 1), rtol=1e-6)
-
-
-def test_searches(machine):
-    a = x(2, 8)
-    flat = a.reshape(8, 16)
-    ta = machine.tensor(a)
-    top, places, rest = machine.tensor(x(8) * 0), machine.tensor(x(8) * 0, INT16), machine.tensor(a * 0)
-    machine.run(isa.max8(top, ta), isa.find_index8(places, ta, top), isa.match_replace8(rest, ta, top, -100.0))
-    assert np.array_equal(machine.values(top), -np.sort(-flat, 1)[:, :8])
-    found = machine.values(places).astype(int)
-    assert np.array_equal(np.take_along_axis(flat, found, 1), machine.values(top))
-    np.put_along_axis(flat, found, -100, 1)
-    assert np.array_equal(machine.values(rest.reshape(16)), flat)
 
 
 def test_places_and_random_words(machine):

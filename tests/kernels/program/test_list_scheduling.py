@@ -264,27 +264,6 @@ def test_a_kernel_may_keep_its_own_order():
     assert queues == [True, False]
 
 
-def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng):
-    found, codes = [], rng.integers(0x3F00, 0x4000, (4, 8))
-    for order in ORDERS:
-        program = Program(TINY, order=order)
-        space = program.space
-        x, y = space.hbm("x", BF16, (4, 8)), space.hbm("y", FP32, (5, 4, 8))
-        tile, between = (space.sbuf(name, BF16, (8,)) for name in ("tile", "between"))
-        program.append(dma_copy(tile, x))
-        for number in range(5):
-            first, second = (space.psum(name, FP32, (8,)) for name in ("first", "second"))
-            out = space.sbuf("out", FP32, (8,))
-            program.append(load_stationary(tile[:, :4]))
-            program.append(multiply_moving(first, tile))
-            program.append(tensor_copy(between, first))
-            program.append(multiply_moving(second, between))
-            program.append(tensor_copy(out, second))
-            program.append(dma_copy(y[number], out))
-        found.append(y.elements(run_golden(build_image(program, [(x, codes)]), rng).hbm).copy())
-    assert np.array_equal(*found) and len(np.unique(found[0])) > 8
-
-
 def test_copies_keep_their_queues_and_sections_their_borders():
     program = Program(Config(rows=4, columns=4, dma_engines=4, hbm_ports=2), order="scheduled")
     x = program.space.hbm("x", FP32, (40, 4, 8))
