@@ -75,7 +75,11 @@ def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: b
     expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
     # A negative number has no bit pattern in an unsigned type.
     negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
-    return "add" if negative and expected == "left_shift" else expected
+    # Magnitudes of a signed type and of UINT32 are refused.
+    dtypes = {operand.dtype for operand in operands}
+    mixed = "uint32" in dtypes and any(dtype.startswith("int") for dtype in dtypes)
+    refused = (negative and expected == "left_shift") or (mixed and expected in ("abs_max", "abs_min"))
+    return "add" if refused else expected
 
 
 @case
