@@ -102,11 +102,10 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
             continue
         if source is None:
             continue
-        step = {"ns": at, "signal": signal, "source": source, "luts": since}
         if steps and not since and (steps[-1]["signal"], steps[-1]["source"]) == (signal, source):
             steps[-1]["ns"] = at  # the same carry chain continues
             continue
-        steps.append(step)
+        steps.append({"ns": at, "signal": signal, "source": source, "luts": since})
         since = 0
     return {"ns": at, "logic_ns": logic, "luts": luts, "steps": steps}
 

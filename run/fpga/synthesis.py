@@ -48,14 +48,12 @@ class Family:
         title: name in texts.
         device: target of placement, if there is a tool.
         command: Yosys command.
-        gates: Yosys command that stops before ABC; its result has gates instead of LUTs.
         cells: counted resources by name in records: heading, and weight of each cell type.
     """
 
     title: str
     device: str | None
     command: str
-    gates: str
     cells: Mapping[str, tuple[str, Mapping[str, float]]]
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
@@ -78,14 +76,11 @@ _LUTRAMS = {
 _GATES = dict.fromkeys(("$_AND_", "$_OR_", "$_XOR_", "$_MUX_"), 1)
 """Gates that count as LUTs; an inverter is part of the gate that it drives."""
 
-_XCUP = "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -uram"
-
 FAMILIES = {
     "ecp5": Family(
         title="ECP5",
         device="LFE5U-85F",
         command="synth_ecp5",
-        gates="synth_ecp5 -run begin:map_luts",
         cells={
             "luts": ("LUT4", {"LUT4": 1, **_GATES}),
             "registers": ("TRELLIS_FF", {"TRELLIS_FF": 1}),
@@ -98,8 +93,7 @@ FAMILIES = {
     "xcup": Family(
         title="UltraScale+",
         device=None,
-        command=_XCUP,
-        gates=f"{_XCUP} -run begin:map_luts",
+        command="synth_xilinx -family xcup -flatten -noiopad -noclkbuf -uram",
         cells={
             "luts": ("LUT", {**{f"LUT{inputs}": 1 for inputs in range(1, 7)}, "INV": 1, **_LUTRAMS, **_GATES}),
             "registers": ("FF", dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), 1)),
@@ -208,9 +202,9 @@ def synthesise(
     LUT, and the result has only counts.
     """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
+    command = f"{family.command} -run begin:map_luts" if gates else family.command
     script = (
-        "read_rtlil design.il; read_verilog design.v; "
-        f'scratchpad -set abc9.script "{abc}"; {family.gates if gates else family.command} -top {top}; '
+        f'read_rtlil design.il; read_verilog design.v; scratchpad -set abc9.script "{abc}"; {command} -top {top}; '
         f"{'' if gates else 'write_json netlist.json; '}tee -q -o stat.json stat -json"
     )
     with cache_folder(top, texts, script) as folder:

@@ -27,10 +27,10 @@ from neuroncore_rtl.run.fpga.synthesis import (
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["LUTS_OF", "black_box", "join", "largest", "replace_black_box", "synthesise_whole", "whole"]
+__all__ = ["LUTS_OF", "black_box", "join", "largest", "replace_black_box", "whole"]
 
-_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
+_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MULTILINE | re.DOTALL)
 _FAMILY = FAMILIES["ecp5"]
 
 _REWRITTEN = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2"
@@ -67,33 +67,31 @@ ROUNDS = 4
 
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
-    """Elaborate a component as the module `name`; return the result of `synthesise_whole` for this module."""
-    return synthesise_whole(name, *elaborate_unit(component, name))
+    """Return the netlist of a component for the ECP5, and a row per module: `module`, `times` and its own cell counts.
 
-
-def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> tuple[Netlist, list[dict]]:
-    """Return the netlist of a machine for the ECP5, and a row per module: `module`, `times` and its own cell counts.
-
-    `rtlil` has the modules that remain separate, by name; those in `verilog` are flattened.
+    `name` is its top module.
     """
-    modules = _prune(top, rtlil, verilog)
-    often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
+    modules = _prune(name, *elaborate_unit(component, name))
+    inside = {module: Counter(_CELL.findall(text)) for module, text in modules.items()}
+    often = occurrences(name, inside)
     stubs = {module: stub(module, text) for module, text in modules.items()}
     netlists, cells = {}, {}
     for number, (module, text) in enumerate(modules.items(), 1):
-        inside = set(_CELL.findall(text))
-        with progress(f"{top}: Yosys, module {number} of {len(modules)}, {module}"):
-            inner = (each for other, each in stubs.items() if other in inside)
+        with progress(f"{name}: Yosys, module {number} of {len(modules)}, {module}"):
+            inner = (each for other, each in stubs.items() if other in inside[module])
             small = often[module] > 1 and module not in LOOPS
             netlists[module] = synthesise(module, [text, *inner], (), _FAMILY, abc=SMALL if small else FAST)
         cells[module] = netlists[module].cells
-    times = occurrences(top, cells)
+    times = occurrences(name, cells)
     rows = [{"module": module, "times": times[module], **_FAMILY.counts(cells[module])} for module in modules]
-    return join(top, netlists), rows
+    return join(name, netlists), rows
 
 
 def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
-    """Return the RTLIL of the modules after the removal of logic that no output depends on."""
+    """Return the RTLIL of the modules after the removal of logic that no output depends on.
+
+    `rtlil` has the modules that remain separate, by name; those in `verilog` are flattened.
+    """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil.values())), "design.v": "\n".join(verilog)}
     rounds = "opt_hier; opt -fast; wreduce; opt_clean; " * ROUNDS
     script = (
@@ -126,11 +124,10 @@ def _style_queues(rtlil: str) -> str:
         style = "block" if found["name"] in deep else "registers" if short else None
         return f'attribute \\ram_style "{style}"\n  {found[0]}' if style else found[0]
 
-    rtlil = _QUEUE.sub(styled, rtlil)
-    apart = "COLLISION_X_MASK 1'1"
-    return _READ.sub(
-        lambda read: read[0].replace("COLLISION_X_MASK 1'0", apart) if read["name"] in deep else read[0], rtlil
-    )
+    def apart(read: re.Match) -> str:
+        return read[0].replace("COLLISION_X_MASK 1'0", f"COLLISION_X_MASK 1'{int(read['name'] in deep)}")
+
+    return _READ.sub(apart, _QUEUE.sub(styled, rtlil))
 
 
 def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
