@@ -98,11 +98,11 @@ def _touch(
 
 def _elementwise(instruction: isa.Elementwise, config: Config) -> Iterator[Touch]:
     values = instruction.fields(config)
-    used = uses(values)
-    kinds = {"dst": True, "a": False, "b": False, "s0": False, "s1": False, "result": True}
-    for name, writes in kinds.items():
-        place = getattr(instruction, "b" if name == "result" else name)
-        if name not in used | {"dst"} or isinstance(place, int):
+    used = uses(values) | {"dst"}
+    for name in ("dst", "a", "b", "s0", "s1", "result"):
+        field, writes = "b" if name == "result" else name, name in ("dst", "result")
+        place = getattr(instruction, field)
+        if name not in used or isinstance(place, int):
             continue
         size = place.format.bits // 8
         partitions = range(place.partition, place.partition + instruction.partitions)
@@ -110,8 +110,7 @@ def _elementwise(instruction: isa.Elementwise, config: Config) -> Iterator[Touch
             yield _touch(name, writes, isa.Storage.SBUF, partitions, place.address, size, ())
             continue
         steps = [step * size for step in reversed(place.steps)]
-        counts = counts_of(values, "b" if name == "result" else name)
-        dimensions = list(zip(counts, steps, strict=False))
+        dimensions = list(zip(counts_of(values, field), steps, strict=False))
         yield _touch(name, writes, place.storage, partitions, place.address, size, dimensions)
 
 
@@ -138,11 +137,10 @@ def _copy(instruction: isa.DmaCopy) -> Iterator[Touch]:
 
 def _multiply(multiply: isa.MultiplyMoving) -> Iterator[Touch]:
     size = multiply.format.bits // 8
-    moving = [(multiply.n, multiply.stride)]
+    moving, words = [(multiply.n, multiply.stride)], [(multiply.n, WORD)]
     yield _touch("moving", False, isa.Storage.SBUF, _rows(multiply), multiply.address, size, moving)
     columns = range(multiply.column, multiply.column + multiply.m)
     for writes in (False, True) if multiply.accumulate else (True,):
-        words = [(multiply.n, WORD)]
         yield _touch("psum", writes, isa.Storage.PSUM, columns, WORD * multiply.psum, WORD, words)
 
 
