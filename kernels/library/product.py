@@ -9,13 +9,14 @@ from math import ceil
 
 from neuroncore_rtl.kernels.library.matmul import add_products
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_tensor
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load, matrix_of
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["accumulate_product", "product", "strips_of"]
 
@@ -39,9 +40,10 @@ def product(
     name: str = "product",
     fmt: Format | str = BF16,
     parts: Sequence[slice] | None = None,
+    factors: Rows | None = None,
     finish: Finish | None = None,
 ) -> Rows:
-    """Append and return the product a.T b, [M, N].
+    """Append and return the product a.T b, [M, N], or its elements times `factors`, which have tiles like the result's.
 
     a is [K, M]: in SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded. b
     is [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a. `parts` are
@@ -62,8 +64,13 @@ def product(
     names = {part.start: f"{name}[{part.start}:{part.stop}]" for part in parts}
     results = {part.start: program.space.sbuf(names[part.start], fmt, (n,), length(part)) for part in parts}
 
+    others = factors.by_first if factors else {}
+
     def cast(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        program.append(tensor_copy(out, sums))
+        if factors is None:
+            program.append(tensor_copy(out, sums))
+        else:
+            program.append(tensor_tensor(out, sums, others[rows.start][:, columns], AluOp.MULTIPLY))
 
     if isinstance(a, HbmTensor) and isinstance(b, HbmTensor):
         b = load(program, b, depth)
@@ -137,6 +144,5 @@ def _accumulate_groups(
     ]
     for number, (tile, b) in enumerate(zip(stationary, moving, strict=True)):
         for columns, own in zip(groups, sums, strict=True):
-            a = aligned(program, tile[:, columns])
-            add_products(program, [own], a, [b], accumulate=number > 0)
+            add_products(program, [own], aligned(program, tile[:, columns]), [b], accumulate=number > 0)
     return sums

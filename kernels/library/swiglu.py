@@ -3,12 +3,10 @@
 from neuroncore_rtl.kernels.library.linear import linear_t
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.program import Program, Tensor
-from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.kernels.source import located
 from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["swiglu_t"]
 
@@ -30,9 +28,4 @@ def swiglu_t(
     if gate.shape != up.shape:
         raise ValueError(f"{name}: gate and up must have one shape, not {list(gate.shape)} and {list(up.shape)}")
     gates = linear_t(program, gate, x_t, function="silu", name="gate_t", fmt=FP32)
-    opened = gates.by_first
-
-    def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        program.append(tensor_tensor(out, sums, opened[rows.start][:, columns], AluOp.MULTIPLY))
-
-    return product(program, up, x_t, name=name, fmt=fmt, finish=finish)
+    return product(program, up, x_t, name=name, fmt=fmt, factors=gates)

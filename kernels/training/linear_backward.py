@@ -10,11 +10,9 @@ from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.library.transpose import transpose
 from neuroncore_rtl.kernels.program import Program, Tensor
-from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.kernels.tiling.rows import Rows
 from neuroncore_rtl.kernels.tiling.transfer import Matrix, on_chip
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["bias_gradient", "input_gradient", "input_gradient_t", "weight_gradient"]
 
@@ -55,12 +53,7 @@ def input_gradient_t(
     w_t = transpose(program, on_chip(program, w), matrix, "w_t")
     if slopes is None:
         return linear(program, w_t, dy_t, name=name, fmt=fmt)
-    factors = slopes.by_first
-
-    def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        program.append(tensor_tensor(out, sums, factors[rows.start][:, columns], AluOp.MULTIPLY))
-
-    return product(program, w_t, dy_t, name=name, fmt=fmt, finish=finish)
+    return product(program, w_t, dy_t, name=name, fmt=fmt, factors=slopes)
 
 
 def weight_gradient(program: Program, x: Matrix, dy: Matrix, before: Rows | None = None, name: str = "dw") -> Rows:

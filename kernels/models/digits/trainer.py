@@ -179,15 +179,9 @@ class DigitsTrainer:
         return product(program, x_t, layer.weight.rows, name="sums", fmt=FP32, finish=finish)
 
     def _backward(self, layer: _Layer, errors: Rows, slopes: Rows) -> Rows:
-        program = self.program
-        factors = slopes.by_first
-
-        def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-            program.append(tensor_tensor(out, sums, factors[rows.start][:, columns], AluOp.MULTIPLY))
-
-        errors_t = transpose(program, errors, self._identity, "errors_t")
-        w_t = transpose(program, layer.weight.rows, self._identity, "w_t")
-        return product(program, errors_t, w_t, name="errors", finish=finish)
+        errors_t = transpose(self.program, errors, self._identity, "errors_t")
+        w_t = transpose(self.program, layer.weight.rows, self._identity, "w_t")
+        return product(self.program, errors_t, w_t, name="errors", factors=slopes)
 
     def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
         ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))

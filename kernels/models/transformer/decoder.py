@@ -124,13 +124,8 @@ def _attend(program: Program, q_t: Rows, own: Owners, cache: Cache, position: Te
     scores = product(program, queries_t, cache.keys_t, name="scores", fmt=FP32, finish=scale_scores)
     weights = scratch(program.space, "weights", scores, fmt=BF16)
     softmax(program, weights, scores)
-    kept = own.by_heads.by_first
-
-    def mask_heads(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        program.append(tensor_tensor(out, sums, kept[rows.start][:, columns], AluOp.MULTIPLY))
-
     weights_t = transpose(program, weights, matrix, "weights_t")
-    mixed = product(program, weights_t, cache.values, name="mixed", finish=mask_heads)
+    mixed = product(program, weights_t, cache.values, name="mixed", factors=own.by_heads)
     ones = scratch(program.space, "ones", mixed, 1, BF16)
     for tile in ones.tiles:
         program.append(memset(tile, 1.0))
