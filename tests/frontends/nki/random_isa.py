@@ -75,9 +75,9 @@ def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: b
     expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
     # A negative number has no bit pattern in an unsigned type.
     negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
-    # Magnitudes of a signed type and of UINT32 are refused.
+    # Magnitudes of UINT32 and of a type that is, or that PSUM holds as, INT32 are refused.
     dtypes = {operand.dtype for operand in operands}
-    mixed = "uint32" in dtypes and any(dtype.startswith("int") for dtype in dtypes)
+    mixed = "uint32" in dtypes and len(dtypes) > 1
     refused = (negative and expected == "left_shift") or (mixed and expected in ("abs_max", "abs_min"))
     return "add" if refused else expected
 
