@@ -133,13 +133,16 @@ def _candidates(
     )  # fmt: skip
 
 
-def _lab(kernel: str, checkout: str, source: str, microseconds: Sequence[float]) -> tuple[KernelFigure, ...]:
-    """Return the convolutions of a student's kernel in the order of `_LAB`."""
+def _lab(
+    kernel: str, checkout: str, source: str, microseconds: Sequence[float], uses: Mapping[int, Use]
+) -> tuple[KernelFigure, ...]:
+    """Return the convolutions of a student's kernel in the order of `_LAB`; `uses` by side of the images."""
     found = []
     for us, (inputs, outputs, window, batch, side, dtype) in zip(microseconds, _LAB, strict=True):
         name = f"{kernel} {inputs} -> {outputs}, {window} x {window}, {batch} x {side} x {side} {dtype}"
         images = (batch, inputs, side, side), (outputs, inputs, window, window), (outputs,)
-        time = _of_run(name, us, f"{source}, lab 6 of CS152 at Berkeley: median of nki.benchmark")
+        source_of_lab = f"{source}, lab 6 of CS152 at Berkeley: median of nki.benchmark"
+        time = _of_run(name, us, source_of_lab, use=uses.get(side, "judged"))
         found.append(KernelFigure(time, "nki_conv2d/conv2d.py:conv2d_nki", images, dtype, checkout=checkout))
     return tuple(found)
 
@@ -218,8 +221,15 @@ KERNELS = (
     # These times led to copies on the scalar engine after running sums.
     *_candidates("small attention", "5_sd_attention", _SMALL, 3 * ((4096, 64),), "float32", use="studied"),
     *_candidates("1-D convolution", "4_conv1d", _CONV1D, _SIGNALS, "float32", padding=((0, 0), (1, 1))),
-    *_lab("packed convolution", "CS152_PACKED", "magmawolf8/cs152-lab6 @2814885", _PACKED),
-    *_lab("convolution by rows", "CS152_ROWS", "Jingfeng0705/cs152_lab6 @a635a9f", _ROWS),
+    # The times of images 66 wide led to packets of several runs, those of the convolutions by rows to `load_interval`.
+    *_lab("packed convolution", "CS152_PACKED", "magmawolf8/cs152-lab6 @2814885", _PACKED, {66: "studied"}),
+    *_lab(
+        "convolution by rows",
+        "CS152_ROWS",
+        "Jingfeng0705/cs152_lab6 @a635a9f",
+        _ROWS,
+        dict.fromkeys((34, 36, 66), "fitted"),
+    ),
 )
 """Kernels of nki-samples with upper bounds that its tests assert, and kernels with measured times."""
 
