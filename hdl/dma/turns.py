@@ -56,7 +56,7 @@ class PacketTurns(wiring.Component):
 
     Ports:
         requests: one bit per engine, set while its next packet can begin.
-        turns: the engine whose packet begins in this cycle, one-hot; combinational.
+        turns: one-hot; the engine begins a packet in this cycle; combinational.
     """
 
     def __init__(self, count: int, interval: int):

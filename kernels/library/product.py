@@ -48,8 +48,11 @@ def product(
     a is [K, M]: in SBUF, a tile may have at most as many rows as the array; from HBM, strips of columns are loaded. b
     is [K, N], in the format of a, which the tensor engine must multiply; in SBUF in tiles like those of a. `parts` are
     the rows of each tile of the result, at most the columns of the array; None for tiles that may be operands. Adjacent
-    tiles share a pass of the array if each starts at a legal partition. `finish` replaces the cast of the sums.
+    tiles share a pass of the array if each starts at a legal partition. `finish` replaces the cast of the sums,
+    and must not be given beside `factors`.
     """
+    if factors is not None and finish is not None:
+        raise ValueError(f"{name}: factors must not be given beside finish, which replaces their product")
     a, b = matrix_of(a, f"{name}: a"), matrix_of(b, f"{name}: b")
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
         found = f"{list(a.shape)} and {list(b.shape)} (`transpose` gives a matrix its columns as rows)"

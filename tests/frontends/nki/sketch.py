@@ -300,7 +300,7 @@ Case = Callable[[Sketch], None]
 
 
 def cases() -> tuple[dict[str, Case], Callable]:
-    """Return a table of cases, and a decorator that enters a function by its name, or by several that it is told."""
+    """Return a table of cases, and a decorator that enters a function by its name, or by the given names."""
     table: dict[str, Case] = {}
 
     def case(*names):

@@ -232,6 +232,8 @@ REFUSED = [
     (lambda: product(PROGRAM, hbm(4, 8), hbm(4, 8, fmt=FP32)), f"product: operands {FORMATS}bf16 and fp32"),
     (lambda: product(PROGRAM, hbm(4, 8), hbm(5, 8), name="scores"),
      r"scores: operands must be \[K, M\] and \[K, N\], not \[4, 8\] and \[5, 8\]"),
+    (lambda: product(PROGRAM, hbm(4, 8), hbm(4, 8), factors=loaded(8, 8), finish=print),
+     "product: factors must not be given beside finish"),
     (lambda: linear(PROGRAM, X, WEIGHTS),
      r"y: operands must be \[K, M\] and \[K, N\], not \[10, 6\] and \[6, 6\] \(`transpose` gives"),
     (lambda: linear(PROGRAM, X, MATRIX, residual=X),

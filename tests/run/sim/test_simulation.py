@@ -38,7 +38,7 @@ endmodule
 TEST = "tests.run.sim.counter_bench"
 
 COMPILER = 'while [ "$1" != -o ]; do shift; done\necho object > "$2"'
-"""Script of a compiler whose objects hold a word."""
+"""Script in place of a compiler: its object files contain one word."""
 
 
 def script(path, text):
